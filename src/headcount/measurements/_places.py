@@ -24,6 +24,9 @@ from headcount.measurements.form import SPINE, plain
 from headcount.release.layout import UNITS
 from headcount.release.store import geography_of_file
 
+SAID = ("levels", "schema", "mechanism", "guarantee")
+"""What the file of places says of a run."""
+
 TABULATION = {"state": 2, "county": 5, "tract": 11, "blockgroup": 12, "block": 16}
 """Where the codes of each level end in the 16 digits of a block."""
 
@@ -34,11 +37,12 @@ def described_places(folder: Path) -> tuple[Geography, Described] | None:
     if not path.is_file():
         return None
     about = Described.by(path)
-    if "levels" not in about.said:
+    missing = [name for name in SAID if name not in about.said]
+    if missing:
         raise InputError(
             str(path),
             place="metadata",
-            found="nothing about levels and schema",
+            found=f"nothing about {missing[0]}",
             expected="what headcount writes there (an older version did not: publish anew)",
         )
     published = _read(path, about)
