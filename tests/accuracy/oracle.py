@@ -28,6 +28,15 @@ class Dense:
             return float("inf")
         return float(np.trace(rows @ self.covariance @ rows.T)) / len(rows)
 
+    def agrees(self, found: float, rows: Floats) -> bool:
+        """Whether a variance is that of some sums, to twelve digits of what they are added up from.
+
+        Or both are infinite.
+        """
+        expected = self.mean_variance(rows)
+        largest = abs(rows) @ abs(self.covariance) @ abs(rows).T
+        return found == expected or abs(found - expected) <= 1e-12 * max(1.0, largest.max())
+
 
 def leaves_of(tree: NoiseTree) -> int:
     """How many leaves a tree has."""

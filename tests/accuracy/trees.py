@@ -21,6 +21,7 @@ class Case:
     schema: Schema
     components: Components
     queries: dict[str, Floats]
+    asked: dict[str, Query]
     tree: NoiseTree
 
 
@@ -39,7 +40,13 @@ def cases(draw: st.DrawFn) -> Case:
         many = draw(st.lists(st.integers(1, 3), min_size=above, max_size=above))
         parents.append(np.repeat(np.arange(above, dtype=np.int32), many))
     levels = [draw(_noise(list(queries), len(one) or 1)) for one in parents]
-    return Case(schema, Components.of(schema, asked), queries, NoiseTree(parents, levels))
+    return Case(
+        schema,
+        Components.of(schema, asked),
+        queries,
+        {query.name: query for query in asked},
+        NoiseTree(parents, levels),
+    )
 
 
 @st.composite

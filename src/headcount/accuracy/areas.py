@@ -107,9 +107,7 @@ class _Area:
         links, gain = self._tree.kinds[depth - 1], self._gain(depth)
         units, which = np.unique(parent, return_inverse=True)
         kinds = self._tree.kinds[depth - 1].of_unit[units]
-        at = _link(
-            links.parent, links.child, kinds[which], kind, len(self._errors.levels[depth].unknown)
-        )
+        at = links.link(kinds[which], kind, len(self._errors.levels[depth].unknown))
         passed = np.zeros((len(units), *taken.shape[1:]))
         np.add.at(passed, which, times[:, None, None] * (gain[at].swapaxes(-1, -2) @ taken))
         self._add(depth, kind, taken - passed[which], times)
@@ -138,8 +136,3 @@ class _Area:
             if number:
                 turned = back[own] @ self._errors.basis(number)
                 self._unknown.append(np.moveaxis(turned, 0, 1).reshape(self._errors.size, -1))
-
-
-def _link(parents: Ints, children: Ints, parent: Ints, child: Ints, many: int) -> Ints:
-    """The position of the link between each parent's kind and each child's."""
-    return np.searchsorted(parents * many + children, parent * many + child)

@@ -51,6 +51,10 @@ class Kinds:
     times: Ints
     first: Ints
 
+    def link(self, parent: Ints, child: Ints, many: int) -> Ints:
+        """The position of the link between each parent's kind and each child's, one of ``many``."""
+        return np.searchsorted(self.parent * many + self.child, parent * many + child)
+
     def links(self, kinds: Ints) -> tuple[Ints, Ints]:
         """For some kinds, one after the other: which of them, and the positions of its links."""
         ends = np.append(self.first, len(self.parent))

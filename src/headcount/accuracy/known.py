@@ -107,7 +107,7 @@ def pseudo_inverse(matrices: Floats, scale: Floats) -> Floats:
     if matrices.shape[-1] == 1:
         some = matrices > least[..., None, None]
         return np.divide(1.0, matrices, out=np.zeros_like(matrices), where=some)
-    if (regular := _inverses(matrices)) is not None:
+    if (regular := _inverses(matrices, scale)) is not None:
         return regular
     values, vectors = np.linalg.eigh(matrices)
     some = values > least[..., None]
@@ -116,13 +116,13 @@ def pseudo_inverse(matrices: Floats, scale: Floats) -> Floats:
     return found
 
 
-def _inverses(matrices: Floats) -> Floats | None:
+def _inverses(matrices: Floats, scale: Floats) -> Floats | None:
     """The inverses, which take a third of the time; None where a matrix is close to singular."""
     try:
         found: Floats = np.linalg.inv(matrices).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    regular = largest(matrices) * largest(found) < 1e-3 / NOTHING
+    regular = np.maximum(scale, largest(matrices)) * largest(found) < 1e-3 / NOTHING
     return found if regular.all() else None
 
 

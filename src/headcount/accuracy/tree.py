@@ -113,7 +113,7 @@ class ComponentErrors:
         """The unknown directions of a number."""
         return self._directions.bases[number]
 
-    def _precisions(self, level: LevelNoise) -> list[Floats]:
+    def precisions(self, level: LevelNoise) -> list[Floats]:
         """H of each class of units."""
         return [
             sum(
@@ -139,7 +139,7 @@ class ComponentErrors:
         else:
             children, numbers, together = self._summed(kinds, below)
         level = self._tree.levels[depth]
-        precisions, exact = self._precisions(level), self._exact(level)
+        precisions, exact = self.precisions(level), self._exact(level)
         covariance = np.empty((many, size, size))
         unknown = np.empty(many, dtype=np.int64)
         for (noise, number), own in alike(kinds.noise, together):
@@ -199,6 +199,15 @@ class ComponentErrors:
                 values, vectors = np.linalg.eigh(symmetric(basis.T @ shared @ basis))
                 stays = basis @ vectors[:, values < 1 - NOTHING]
             yield Gains(own, gain, shared, stays)
+
+    def unit_gains(self, depth: int) -> Floats:
+        """A of every unit at a depth."""
+        links, units = self._tree.kinds[depth - 1], self._tree.kinds[depth].of_unit
+        by_link = np.empty((len(links.parent), self.size, self.size))
+        for one in self.gains(depth):
+            by_link[one.links] = one.gain
+        parent = links.of_unit[self._tree.parents[depth]]
+        return by_link[links.link(parent, units, len(self.levels[depth].unknown))]
 
     def _inverse(self, level: LevelKnown) -> Floats:
         """R C_R^-1 R' of each kind."""
