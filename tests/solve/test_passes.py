@@ -199,9 +199,9 @@ def test_a_real_band_is_kept_by_every_solver_and_a_bound_stays():
 def test_prices_inside_bands_are_brought_to_0_by_one_price_on_all(centres, stands_in, after):
     low, ones = np.array([10.0, 20.0, 30.0]), np.ones(3)
     slots = np.stack([ones, np.array(centres), low, low + 0.1, ones, ones])
-    slots[4, 0] = stands_in
+    pulled = np.array([stands_in, 1.0, 1.0])
     nu = np.array([3.0, -3.0, 1.0])
-    _kernel.level_prices(nu, slots)
+    _kernel.level_prices(nu, slots, np.stack([0 * ones, 0 * ones, pulled, np.array(centres)]))
     assert nu.tolist() == after
 
 

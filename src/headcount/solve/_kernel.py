@@ -18,10 +18,13 @@ PROXIMAL_MOVE = 1e-6
 # Most answers in a band around an earlier one end at its edge, where a large weight finds them in
 # few steps; for what is left inside it falls from round to round, and so does the tolerance.
 BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 1e-2
+# The rows of a table of bands: a slot's own weight and answer (0 where it has none), and the weight
+# that pulls it, 0 for a slot that is not pulled, towards a centre.
+OWN_WEIGHT, OWN_ANSWER, PULL, CENTRE = 0, 1, 2, 3
 
 
 @njit(nogil=True, cache=True)
-def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats) -> float:
+def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats, bands: Floats) -> float:
     """Move the centres of the stand-in terms to the last answer; the largest move.
 
     A weight of 0 has no closed form, so a small one stands in, centred on the last answer:
@@ -37,14 +40,24 @@ def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats) -> f
                 free.target[v] += free.stand_in[v] * change
     slots = free.slots
     for s in range(slots.shape[1]):
-        if slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s]:
+        pulled = bands[PULL, s] > 0.0
+        if pulled or (slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s]):
             z = slots[MARGIN, s] + nu[s] / slots[WEIGHT, s]
             z = min(max(z, slots[LOW, s]), slots[HIGH, s])
-            move = max(move, abs(z - slots[MARGIN, s]))
+            move = max(move, abs(z - (bands[CENTRE, s] if pulled else slots[MARGIN, s])))
             slots[MARGIN, s] = z
-            if slots[WEIGHT, s] > PROXIMAL_FAMILY:
-                slots[WEIGHT, s] = max(BAND_FALL * slots[WEIGHT, s], PROXIMAL_FAMILY)
+            if pulled:
+                pull(slots, bands, s, z, max(BAND_FALL * bands[PULL, s], PROXIMAL_FAMILY))
     return move
+
+
+@njit(nogil=True, cache=True)
+def pull(slots: Floats, bands: Floats, s: int, centre: float, weight: float) -> None:
+    """Pull a slot towards a centre: r (z - y)^2 + w (z - c)^2 is one square and a constant."""
+    bands[PULL, s], bands[CENTRE, s] = weight, centre
+    both = bands[OWN_WEIGHT, s] + weight
+    own = bands[OWN_WEIGHT, s] * bands[OWN_ANSWER, s]
+    slots[WEIGHT, s], slots[MARGIN, s] = both, (own + weight * centre) / both
 
 
 @njit(nogil=True, cache=True)
@@ -54,25 +67,25 @@ def in_band(slots: Floats, s: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def level_prices(nu: Floats, slots: Floats) -> None:
-    """Take the mean price of answers inside their bands off all answers in bands.
+def level_prices(nu: Floats, slots: Floats, bands: Floats) -> None:
+    """Take from all prices in bands what those inside have too much, in the mean.
 
     Bands are around all groups of a family, and the sums of entries are given, so that the same
-    price more on each of them changes no count. Inside a band the price ends at 0: this is nearer.
-    It is for answers without a weight of their own, just moved by ``recentre``; a weight holds the
-    price where it is.
+    price more on each of them changes no count. Inside a band the price ends at r (z - y), with
+    r the slot's own weight and y its answer, which is 0 for most: this is nearer. It is for what
+    ``recentre`` has just moved; a large weight of its own holds the price of a slot where it is.
     """
     total, many = 0.0, 0
     for s in range(slots.shape[1]):
         if not in_band(slots, s):
             continue
-        z = slots[MARGIN, s]
-        if slots[STAND_IN, s] == 0.0:
-            z += nu[s] / slots[WEIGHT, s]
+        z = bands[CENTRE, s]
+        if bands[PULL, s] == 0.0:
+            z = slots[MARGIN, s] + nu[s] / slots[WEIGHT, s]
         if slots[LOW, s] < z < slots[HIGH, s]:
-            if slots[STAND_IN, s] == 0.0:
+            if bands[PULL, s] == 0.0:
                 return
-            total += nu[s]
+            total += nu[s] - bands[OWN_WEIGHT, s] * (z - bands[OWN_ANSWER, s])
             many += 1
     for s in range(slots.shape[1]):
         if many > 0 and in_band(slots, s):
@@ -80,12 +93,23 @@ def level_prices(nu: Floats, slots: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
-def start_bands(slots: Floats) -> bool:
-    """Give answers in a band their first weight; whether there are any."""
+def own_answers(slots: Floats) -> Floats:
+    """A table of bands with the weights and answers that slots have of their own."""
+    bands = np.zeros((4, slots.shape[1]))
+    for s in range(slots.shape[1]):
+        if slots[STAND_IN, s] == 0.0:
+            bands[OWN_WEIGHT, s], bands[OWN_ANSWER, s] = slots[WEIGHT, s], slots[MARGIN, s]
+    return bands
+
+
+@njit(nogil=True, cache=True)
+def start_bands(slots: Floats, bands: Floats) -> bool:
+    """Pull answers in a band that have no large weight of their own; whether there are any."""
     found = False
     for s in range(slots.shape[1]):
-        if slots[STAND_IN, s] > 0.0 and in_band(slots, s):
-            slots[WEIGHT, s] = BAND_WEIGHT
+        if in_band(slots, s) and bands[OWN_WEIGHT, s] < BAND_WEIGHT:
+            c = slots[MARGIN, s] if slots[STAND_IN, s] > 0.0 else bands[OWN_ANSWER, s]
+            pull(slots, bands, s, min(max(c, slots[LOW, s]), slots[HIGH, s]), BAND_WEIGHT)
             found = True
     return found
 
@@ -210,13 +234,15 @@ def solve_parent(
         if begin.size > 0:
             centre[:] = begin[source]
         free.target[:] += free.stand_in * centre
+    bands = own_answers(free.slots)
     for smoothing in SMOOTHING:
         attempt += 1
         nu = np.zeros(free.slots.shape[1])
         stand_ins = start_centres(free) or soft
+        banded = start_bands(free.slots, bands)
+        stand_ins = stand_ins or banded
         left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
-        bands = start_bands(free.slots)
-        loose = BAND_LOOSE if bands else 0.0
+        loose = BAND_LOOSE if banded else 0.0
         while left > 0:
             ceiling = np.inf if b.is_root else highest(free)
             ended, n, m = newton(nu, free, max(tolerance, loose), smoothing, left, ceiling, u, tau)
@@ -225,13 +251,13 @@ def solve_parent(
                 return IMPOSSIBLE, attempt, steps, conjugate
             if ended == STUCK:
                 break
-            near = not stand_ins or recentre(nu, u, free, soft, centre) <= PROXIMAL_MOVE
+            near = not stand_ins or recentre(nu, u, free, soft, centre, bands) <= PROXIMAL_MOVE
             near, loose = near and loose <= tolerance, loose * 0.01
             if near:
                 settle(free, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
-            if bands and not b.is_root:
-                level_prices(nu, free.slots)
+            if banded and not b.is_root:
+                level_prices(nu, free.slots, bands)
     return STUCK, attempt, steps, conjugate
 
 
