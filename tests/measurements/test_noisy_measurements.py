@@ -266,6 +266,14 @@ def test_a_file_that_is_cut_off_is_refused(theirs: BureauFiles, where: str):
     assert "found a file that is cut off or damaged" in said
 
 
+def test_places_in_a_damaged_file_are_refused(ours: Path):
+    path = ours / "units.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(60) + data[64:])
+    with pytest.raises(InputError, match=r"units.parquet: found a file that is cut off or damaged"):
+        read_measurements(ours)
+
+
 def changed_first(column: str, value: object) -> Callable[[pl.DataFrame], pl.DataFrame]:
     """Another value in the first row of the query by kind of quarters."""
 

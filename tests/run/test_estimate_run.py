@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -115,6 +117,19 @@ def test_files_that_are_refused_leave_no_run_behind(town: Path):
     with pytest.raises(InputError, match="found no folder of a level"):
         estimate_run(config(town, text))
     assert not (town / "again").exists()
+
+
+def test_measurements_that_are_not_as_their_release_lists_them_are_refused(
+    made: Path, tmp_path: Path
+):
+    """One number more or less is still a sound file: the manifest beside it tells."""
+    shutil.copytree(made / "out/release", tmp_path / "out/release")
+    part = tmp_path / "out/release/measurements/tract.parquet/DPQuery/part-00000.parquet"
+    table = pq.read_table(part)
+    pq.write_table(table.slice(0, table.num_rows - 1), part)
+    with pytest.raises(RunError, match=r"part-00000.parquet"):
+        estimate_run(config(tmp_path))
+    assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -66,14 +67,20 @@ def table_files(level: Path, table: str) -> tuple[Path, ...]:
 
 
 @contextmanager
-def opened(path: Path, metadata: Any = None) -> Iterator[pq.ParquetFile]:
-    """A Parquet file; one that is cut off or damaged is refused, wherever the reader stumbles."""
+def opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file."""
+    with sound(path), pq.ParquetFile(path) as file:
+        yield file
+
+
+@contextmanager
+def sound(path: Path) -> Iterator[None]:
+    """Refuse a file that is cut off or damaged, wherever a reader stumbles over it."""
     try:
-        with pq.ParquetFile(path, metadata=metadata) as file:
-            yield file
+        yield
     except FileNotFoundError:
         raise InputError(str(path), found="no such file", expected="a Parquet file") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(
             str(path),
             found=f"a file that is cut off or damaged ({error})",

@@ -19,7 +19,7 @@ from headcount.arrays import Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, geography_of
-from headcount.measurements._files import Described, opened, rows_of
+from headcount.measurements._files import Described, opened, rows_of, sound
 from headcount.measurements.form import SPINE, plain
 from headcount.release.layout import UNITS
 from headcount.release.store import geography_of_file
@@ -62,7 +62,8 @@ def _read(path: Path, about: Described) -> Geography:
             found=f"columns {names}",
             expected=f"a column of codes for each level: {', '.join(levels[1:])}",
         )
-    found = geography_of_file(path, levels)
+    with sound(path):
+        found = geography_of_file(path, levels)
     root = np.array([about.said.get("root", levels[0])])
     return replace(found, units=(root, *found.units[1:]))
 

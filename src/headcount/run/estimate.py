@@ -27,7 +27,7 @@ from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.receipt import guarantee_to_json, versions
-from headcount.release.store import check_files, rehearse, write_release
+from headcount.release.store import MANIFEST, check_files, rehearse, write_release
 from headcount.run._places import check_output
 from headcount.run.engines import engine_named
 from headcount.schema import load_schema
@@ -96,6 +96,8 @@ def _make(directory: RunDirectory, config: EstimateConfig, digest: str, progress
 def _start(config: EstimateConfig, place: Storage) -> PublishedStart:
     """Published measurements, read and checked."""
     asked = config.measurements
+    if (asked.folder.parent / MANIFEST).is_file():  # a release: its files are as they were written
+        check_files(asked.folder.parent)
     start = start_from(
         asked.folder,
         config.mechanism,
