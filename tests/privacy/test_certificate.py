@@ -95,3 +95,11 @@ def test_both_products_together_cost_a_person_less_than_the_published_sum():
     assert epsilon(persons) + epsilon(homes) == pytest.approx(19.61)
     assert epsilon(2 * homes) == 3.57
     assert epsilon(persons + 2 * homes) == 17.72
+
+
+def test_the_report_on_the_distance_to_the_truth_is_part_of_the_whole():
+    mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
+    schema, tree = load_schema("e2e-2018"), full_tree(("nation", "state", "district"))
+    found = mechanism.certificate(schema, tree)
+    (loss, *_) = mechanism.guarantee(schema, tree).losses
+    assert Fraction(found["whole"]["epsilon"]) == loss.amount == Fraction(10_001, 10_000)

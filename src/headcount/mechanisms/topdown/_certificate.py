@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.geography import Geography
-from headcount.mechanisms._measured import Measured, losses_of
+from headcount.mechanisms._measured import Measured, losses_of, total_loss
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.privacy import Loss, UnitOfPrivacy, ZCDPLoss, zcdp_to_approximate
 from headcount.privacy.certificate import MeasuredLoss, attribute_losses, leaf_losses
@@ -38,8 +38,8 @@ def certificate_of(
     ]
     shows = dict.fromkeys((one.query for one in plan), schema.names)  # cells, and the report
     shows |= {query.name: _shown(query, schema) for query in settings.marginals}
-    whole = settings.loss
-    assert whole is not None
+    whole = total_loss(plan, unit)
+    assert whole is not None  # settings that measure nothing have no certificate
     return {
         "unit": str(unit),
         "whole": _stated(whole),
