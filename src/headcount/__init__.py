@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from headcount.run.compare import compare as compare
     from headcount.run.estimate import estimate_run as estimate_run
     from headcount.run.evaluate import evaluate_run as evaluate_run
+    from headcount.run.intervals import intervals as intervals
     from headcount.run.plan import plan as plan
     from headcount.run.protect import protect_run as protect_run
     from headcount.schema import Attribute as Attribute

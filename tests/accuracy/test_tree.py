@@ -12,6 +12,7 @@ from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import lowest_gaining, pooled_weights
 from headcount.accuracy.tree import kind_variances
+from headcount.accuracy.units import answer_variances
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import CELLS, Query, every_cell
 from tests.accuracy.oracle import dense_errors, leaves_of
@@ -29,6 +30,28 @@ def test_mean_variances_of_kinds_of_units_are_those_of_dense_least_squares(case:
             units = np.flatnonzero(kinds == kind).tolist()
             rows = np.vstack([case.queries[name] @ dense.units[depth, unit] for unit in units])
             assert dense.agrees(float(found), rows)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_variances_of_single_answers_in_single_units_are_those_of_dense_least_squares(
+    case: Case,
+) -> None:
+    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    for name, groups in case.components.groups.items():
+        level = np.indices(case.schema.shape).reshape(len(groups), -1)
+        answers = np.indices([int(group.max()) + 1 for group in groups]).reshape(len(groups), -1).T
+        rows = np.array(
+            [
+                np.all([g[at] == o for g, at, o in zip(groups, level, one, strict=True)], axis=0)
+                for one in answers
+            ]
+        ).astype(float)
+        for depth in range(len(case.tree.levels)):
+            found = answer_variances(case.tree, case.components, name, depth)
+            for unit in range(case.tree.units(depth)):
+                for row, variance in zip(rows @ dense.units[depth, unit], found[unit], strict=True):
+                    assert dense.agrees(float(variance), row[None, :])
 
 
 @settings(max_examples=100, deadline=None)

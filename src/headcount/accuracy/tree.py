@@ -202,12 +202,30 @@ class ComponentErrors:
 
     def unit_gains(self, depth: int) -> Floats:
         """A of every unit at a depth."""
-        links, units = self._tree.kinds[depth - 1], self._tree.kinds[depth].of_unit
-        by_link = np.empty((len(links.parent), self.size, self.size))
+        by_link = np.empty((len(self._tree.kinds[depth - 1].parent), self.size, self.size))
         for one in self.gains(depth):
             by_link[one.links] = one.gain
+        return by_link[self._links(depth)]
+
+    def unit_unknown(self, depth: int, above: Ints) -> Ints:
+        """The number of what is unknown of every unit at a depth, from that of its parents."""
+        group = np.empty(len(self._tree.kinds[depth - 1].parent), dtype=np.int64)
+        gains = list(self.gains(depth))
+        for number, one in enumerate(gains):
+            group[one.links] = number
+        found = np.empty(self._tree.units(depth), dtype=np.int64)
+        for (number, before), own in alike(
+            group[self._links(depth)], above[self._tree.parents[depth]]
+        ):
+            unsure = [gains[number].stays, gains[number].shared @ self.basis(before)]
+            found[own] = self._directions.number(spanned(np.hstack(unsure)))
+        return found
+
+    def _links(self, depth: int) -> Ints:
+        """The link of every unit at a depth to its parent."""
+        links = self._tree.kinds[depth - 1]
         parent = links.of_unit[self._tree.parents[depth]]
-        return by_link[links.link(parent, units, len(self.levels[depth].unknown))]
+        return links.link(parent, self._tree.kinds[depth].of_unit, len(self.levels[depth].unknown))
 
     def _inverse(self, level: LevelKnown) -> Floats:
         """R C_R^-1 R' of each kind."""

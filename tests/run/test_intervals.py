@@ -1,0 +1,154 @@
+"""Intervals from published measurements alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.run.intervals import ends, intervals
+from headcount.schema import Attribute, Schema, impossible
+from headcount.tabulate import Counts
+from tests.mechanisms.topdown.small import counts_of, tree
+from tests.mechanisms.topdown.test_topdown_from_measurements import published
+
+SCHEMA = Schema(
+    (Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))),
+    (impossible({"sex": ["m"], "age": ["oldest"]}),),
+)
+PLACES = tree(("county", [4]), ("block", [30, 50, 70, 50]))
+QUERIES: dict[str, dict[str, Any]] = {
+    "total": {"by": (), "share": "0.2"},
+    "age by sex": {"by": ("age", "sex"), "share": "0.3"},
+    "cells": {"share": "0.5"},
+}
+
+
+def topdown(**keys: Any) -> TopDown:
+    """A loss at which answers are off by 5 and more."""
+    return TopDown(**{"rho": "1/40", "unit": "add-remove", "queries": QUERIES, **keys})
+
+
+def people(seed: int = 0) -> Counts:
+    counts = np.random.default_rng(seed).poisson(40, size=(200, SCHEMA.size)) * SCHEMA.possible
+    return counts_of(counts, PLACES, schema=SCHEMA)
+
+
+def truth(counts: Counts, level: str, query: str) -> Any:
+    asked = {one.name: one for one in topdown().marginals}
+    dense = counts.at(level).dense()
+    return dense if query == "cells" else dense @ asked[query].matrix(SCHEMA).toarray()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("measurements")
+    published(topdown(), people(), place)
+    return place
+
+
+def test_nine_of_ten_intervals_hold_the_true_count(tmp_path: Path) -> None:
+    inside: dict[str, list[bool]] = {}
+    for seed in range(4):
+        counts, place = people(seed), tmp_path / str(seed)
+        place.mkdir()
+        published(topdown(), counts, place, seed=seed)
+        start = start_from(place)
+        for query in ("total", "age by sex", "cells"):
+            found = intervals(start, query, level="block")
+            possible = (truth(people(9), "block", query) > 0).any(axis=0)
+            known = np.tile(possible, 200)
+            true = truth(counts, "block", query).reshape(-1)
+            held = (found["low"].to_numpy() <= true) & (true <= found["high"].to_numpy())
+            inside.setdefault(query, []).extend(held[known].tolist())
+            assert found.filter(pl.lit(~known))["high"].to_list() == [0.0] * int((~known).sum())
+    for query, held_at in inside.items():
+        assert 0.87 < np.mean(held_at) < 0.93, query  # 800 totals: 2.8 standard errors
+
+
+def test_half_of_the_narrow_ones_hold_it_and_wide_ones_are_wider(folder: Path) -> None:
+    narrow, wide = (
+        intervals(folder, "total", level="block", confidence=share) for share in ("1/2", "0.99")
+    )
+    true = truth(people(), "block", "total").reshape(-1)
+    held = (narrow["low"].to_numpy() <= true) & (true <= narrow["high"].to_numpy())
+    assert 0.35 < held.mean() < 0.65
+    assert (wide["high"] > narrow["high"]).all()
+    assert narrow["estimate"].to_list() == wide["estimate"].to_list()
+
+
+def test_answers_are_named_in_the_order_of_their_query(folder: Path) -> None:
+    found = intervals(folder, "age by sex", level="county")
+    assert found.columns == ["place", "age", "sex", "estimate", "deviation", "low", "high"]
+    first = found.filter(pl.col("place") == "county2").drop("place")
+    true = truth(people(), "county", "age by sex")[2]
+    assert first["age"].to_list() == ["young", "young", "old", "old", "oldest", "oldest"]
+    assert np.abs(first["estimate"].to_numpy() - true).max() < 6 * first["deviation"].max()
+
+
+def test_an_area_of_all_blocks_of_a_county_has_the_countys_interval(folder: Path) -> None:
+    blocks = tuple(f"block{k}" for k in range(30, 80))
+    area = intervals(folder, "total", areas=[("middle", "block", blocks)])
+    county = intervals(folder, "total", level="county").filter(pl.col("place") == "county1")
+    assert area["place"].to_list() == ["middle"]
+    for column in ("estimate", "deviation"):
+        assert area[column][0] == pytest.approx(county[column][0])
+
+
+def test_an_invariant_has_no_interval(tmp_path: Path) -> None:
+    mechanism = topdown(
+        unit="change-one",
+        levels={"county": "1/2", "block": "1/2"},
+        level_queries={"county": {"cells": 1}},
+        invariant=[{"query": "total", "level": "county"}],
+    )
+    published(mechanism, people(), tmp_path)
+    found = intervals(tmp_path, "total", level="county")
+    true = truth(people(), "county", "total").reshape(-1)
+    assert found["low"].to_list() == found["high"].to_list() == true.tolist()
+    assert found["deviation"].max() < 1e-6
+
+
+def test_released_counts_stand_beside(folder: Path) -> None:
+    start = start_from(folder)
+    release = estimate_from(start)
+    found = intervals(start, "total", level="block", release=release)
+    assert found["released"].to_list() == release.at("block").sum(axis=1).tolist()
+
+
+def test_intervals_are_cut_at_0_and_rounded_inwards() -> None:
+    estimate, deviation = np.array([5.3, -9.0, 1.0, 3.4, 7.0]), np.array([2.0, 1.0, 3.0, 0.1, 0.0])
+    low, high = ends(estimate, deviation, 1.0)
+    assert low.tolist() == [4, 0, 0, 3, 7]
+    assert high.tolist() == [7, 0, 4, 3, 7]
+    low, high = ends(np.array([4.0]), np.array([np.inf]), 1.0)
+    assert (low.tolist(), high.tolist()) == ([0.0], [np.inf])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"query": "income", "level": "block"}, "query: found 'income'"),
+        ({"query": "total"}, "found no level and no areas"),
+        ({"query": "total", "level": "block", "confidence": 1}, "expected a share between 0 and 1"),
+        ({"query": "total", "level": "block", "confidence": "-1/2"}, "expected a share between"),
+    ],
+)
+def test_what_is_asked_for_unclearly_is_refused(
+    folder: Path, keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        intervals(folder, **keys)
+    assert message in str(refused.value)
+
+
+def test_an_area_with_unknown_units_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        intervals(folder, "total", areas=[("north", "block", ("block1", "nowhere"))])
+    assert "area 'north': found block 'nowhere'" in str(refused.value)
