@@ -89,7 +89,9 @@ def test_answers_are_named_in_the_order_of_their_query(folder: Path) -> None:
     first = found.filter(pl.col("place") == "county2").drop("place")
     true = truth(people(), "county", "age by sex")[2]
     assert first["age"].to_list() == ["young", "young", "old", "old", "oldest", "oldest"]
-    assert np.abs(first["estimate"].to_numpy() - true).max() < 6 * first["deviation"].to_numpy().max()
+    assert (
+        np.abs(first["estimate"].to_numpy() - true).max() < 6 * first["deviation"].to_numpy().max()
+    )
 
 
 def test_an_area_of_all_blocks_of_a_county_has_the_countys_interval(folder: Path) -> None:
