@@ -14,8 +14,11 @@ from headcount.evaluation.metrics._base import NotFeasible
 from headcount.evaluation.part import some_of
 from headcount.evaluation.truth import MadeTruth
 from headcount.geography import Geography
-from headcount.mechanisms import protect
+from headcount.mechanisms import Preserved, protect
+from headcount.mechanisms.topdown._along_spine import along_spine
+from headcount.mechanisms.topdown._joint import joint_totals
 from headcount.mechanisms.topdown.choices import Invariant, LevelPasses, QuartersBounds
+from headcount.mechanisms.topdown.restrict import restrict
 from headcount.population.quarters import Quarters
 from headcount.privacy import UnitOfPrivacy
 from headcount.studies.compare.measures import small_part
@@ -289,5 +292,22 @@ def test_totals_of_parts_bound_them_where_the_switch_says_so_and_the_guarantee_l
         }
         assert (found == {truth}) is exact
         said = mechanism.guarantee(SCHEMA, PLACE).released_exactly
-        listed = [one for one in said if one.startswith("the people of each part of a state")]
-        assert bool(listed) is exact
+        assert ("the number of people in each part of a state on the spine" in said) is exact
+
+
+def test_bounds_made_from_the_total_of_a_part_give_it_away_where_several_types_stand():
+    """The most people in homes, with the others' fewest, is the total: so it is listed as exact."""
+    mechanism = along(zcdp(1), bounds=(replace(BOUNDS, part_totals=True),))
+    spined = along_spine(in_quarters())
+    levels = {level: spined.at(level) for level in SPINE.levels}
+    joint = joint_totals(mechanism, levels, PLACE)
+    (found,) = restrict(mechanism.completed(SCHEMA, SPINE), levels, joint)["state"]
+    assert spined.quarters is not None
+    stand = add_up(SPINE, spined.quarters.occupied, "state")
+    assert (stand > 0).all()  # several types in every part
+    worked_out = found.high[:][:, 0] + stand[:, 1] + stand[:, 2]
+    assert worked_out.tolist() == levels["state"].totals().tolist()
+    exact = mechanism.exact(SCHEMA, PLACE)
+    assert exact["the number of people in each part of a state on the spine"] == Preserved(
+        "people", "leaf"
+    )

@@ -15,8 +15,9 @@ all types of these. In 2018 l = 1 and these take the place of the sums; in 2020 
 is kept, vacant housing units count, and l = 0 for these.
 
 The Bureau made the bounds of 2020 from the total of each part of a state, inside and outside of
-Indian areas, though the state's total alone is published: where only housing units stand in a part
-both bounds are its exact total. With ``part_totals`` they are made so, and the guarantee says it.
+Indian areas, though the state's total alone is published. These bounds give the part's total away:
+with the floors known, T follows from high_k of any type that stands there. With ``part_totals``
+they are made so, and the guarantee lists the total of every part as released exactly.
 """
 
 from __future__ import annotations

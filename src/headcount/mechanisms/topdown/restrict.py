@@ -226,10 +226,7 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
         if isinstance(bounds, QuartersBounds):
             said.append(_quarters_words(bounds))
             if settings.spine and bounds.part_totals:
-                said.append(
-                    f"the people of each part of a {bounds.total_level} on the spine, where only "
-                    f"one type of living quarters stands in it; elsewhere a bound made from them"
-                )
+                said.append(_part_words(bounds))
         elif bounds.public:
             said.append(
                 f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "
@@ -253,6 +250,9 @@ def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, P
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
             found[_quarters_words(bounds)] = Preserved(LIVING_QUARTERS, geography.leaf)
+            if settings.spine and bounds.part_totals:
+                # Parts need not be unions of published places: counts of leaves alone make them.
+                found[_part_words(bounds)] = Preserved(PEOPLE, geography.leaf)
     return found
 
 
@@ -263,6 +263,16 @@ def _invariant_words(one: Invariant) -> str:
 def _quarters_words(bounds: QuartersBounds) -> str:
     vacant = "vacant homes among them" if bounds.vacant else "and of vacant ones"
     return f"the number of living quarters of each type ({bounds.query!r}), {vacant}, everywhere"
+
+
+def _part_words(bounds: QuartersBounds) -> str:
+    """Bounds made from a part's total give it away.
+
+    The most people of a type are the total less the floors of the other types, whose living
+    quarters are published: whoever knows the bound knows the total. Only a bound that is looser
+    than the caps hides it, which no guarantee can count on.
+    """
+    return f"the number of people in each part of a {bounds.total_level} on the spine"
 
 
 def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
