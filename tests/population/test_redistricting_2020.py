@@ -103,7 +103,21 @@ def test_without_units_every_block_is_there_and_nothing_is_known_of_quarters():
 
 def test_that_blocks_were_left_out_by_their_quarters_is_said():
     people = read_persons_2020(persons(), blocks=blocks(), units=units())
-    assert people.read_off == ("which blocks have living quarters",)
+    assert people.read_off[0] == "which blocks have living quarters"
+
+
+def test_that_the_spine_was_cut_by_kinds_of_group_quarters_is_said_where_it_was():
+    """The same places with other group quarters have another spine: it tells which stand where."""
+    said = "which kinds of group quarters stand in each block"
+    homes = units().with_columns(pl.lit("000").alias("gqtype"))
+    few = persons().head(2)  # in homes
+    cut = read_persons_2020(few, blocks=blocks(), units=units())
+    plain = read_persons_2020(few, blocks=blocks(), units=homes)
+    assert cut.geography.spine is not None
+    assert plain.geography.spine is not None
+    assert cut.geography.spine.size("block_group") > plain.geography.spine.size("block_group")
+    assert cut.read_off == plain.read_off == ("which blocks have living quarters", said)
+    assert said not in read_units_2020(units(), blocks=blocks()).read_off
 
 
 def test_housing_units_are_vacant_or_occupied_and_facilities_do_not_count():

@@ -52,6 +52,8 @@ TopLevel = Literal["us", "state"]
 """The level of the one unit that all others are in: the nation, or one state by itself."""
 WITH_QUARTERS = ("which blocks have living quarters",)
 """What the list of blocks gives away, where blocks without any are left out."""
+KINDS = "which kinds of group quarters stand in each block"
+"""What the spine of persons gives away: it is cut by them."""
 FOR_NOBODY = "rows that stand for 0"
 FACILITIES = "how many facilities of each type of group quarters stand in each block"
 
@@ -117,7 +119,7 @@ def read_persons_2020(
         cell=np.ravel_multi_index(codes, [one.size for one in schema.attributes]).astype(np.int32),
         count=count,
         public=public,
-        read_off=() if given is None else WITH_QUARTERS,
+        read_off=() if given is None else (*WITH_QUARTERS, KINDS),
         reading=_reading(rows, *(() if given is None else (given.rows,)), places),
     )
     if given is None:
@@ -301,7 +303,7 @@ def _types(rows: Rows, problems: Problems) -> Ints:
 
 
 def _within(rows: Rows, column: str, problems: Problems, low: int, high: int) -> Ints:
-    """TopLevel numbers from ``low`` to ``high``."""
+    """Whole numbers from ``low`` to ``high``."""
     values = rows.frame[column].cast(pl.String).str.strip_chars()
     number = values.cast(pl.Int64, strict=False)
     fine = number.is_between(low, high).fill_null(False)
