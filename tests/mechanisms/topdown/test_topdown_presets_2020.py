@@ -12,6 +12,7 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography.spine import LEVELS, UnitShares
 from headcount.mechanisms import Measured, Tabulated, protect
+from headcount.mechanisms.topdown.choices import Invariant, Marginal
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population.redistricting_2020 import (
     TopLevel,
@@ -207,8 +208,31 @@ def test_the_guarantee_names_the_neighbours():
     assert homes.unit_means == (
         "a record is a housing unit, and a person who moves changes two of them at most: the home "
         "that is left and the one that is entered",
-        "one record is changed within one block; neighbours agree in all that is released without "
-        "noise",
+        "the status of one housing unit changes, or those of the two homes between which a person "
+        "moves; neighbours agree in all that is released without noise",
+    )
+    assert homes.released_exactly == ("the number of housing units of every block",)
+
+
+def test_housing_units_with_other_exact_counts_have_neighbours_and_counts_of_their_own():
+    preset = TopDown.from_preset("h1-2020-us")
+    by_state = replace(preset, invariant=(Invariant(query="total", level="state"),))
+    said = by_state.guarantee(HOMES, full_tree())
+    assert said.unit_means[-1].startswith(
+        "one housing unit is changed, or moved, within one state, or two are: the homes between "
+        "which a person moves; neighbours agree"
+    )
+    assert said.released_exactly == ("the number of housing units of every state",)
+    queries = (*preset.queries, ("status", Marginal(by=("h1",))))
+    exact = (Invariant(query="status", level="state"),)
+    by_status = replace(preset, queries=queries, invariant=exact)
+    assert by_status.guarantee(HOMES, full_tree()).released_exactly == (
+        "the number of housing units by 'status' of every state",
+    )
+    exact = (Invariant(query="total", level="block"),)
+    default = TopDown(rho=Fraction(1), unit=HOME, invariant=exact)
+    assert default.guarantee(HOMES, full_tree()).released_exactly == (
+        "the number of housing units of every block",
     )
 
 

@@ -32,10 +32,16 @@ def neighbours_in_words(settings: TopDownSettings, geography: Geography) -> tupl
     one = "household" if settings.unit.of_household else "record"
     place = geography.levels[max(depths)]
     moved = "is changed" if place == geography.leaf else "is changed, or moved,"
-    return (
-        f"one {one} {moved} within one {place}; neighbours agree in all that is released without "
-        "noise",
-    )
+    differ = f"one {one} {moved} within one {place}"
+    if settings.unit.of_housing_unit:
+        differ = (
+            "the status of one housing unit changes, or those of the two homes between which a "
+            "person moves"
+            if place == geography.leaf
+            else f"one housing unit {moved} within one {place}, or two are: the homes between "
+            "which a person moves"
+        )
+    return (f"{differ}; neighbours agree in all that is released without noise",)
 
 
 def refuse_fixed_total(

@@ -145,7 +145,7 @@ class TopDown(TopDownSettings, PostTabular):
         stated = stated.meaning(
             *self.neighbours.statements(schema), *neighbours_in_words(self, geography)
         )
-        exact = exact_statements(self)
+        exact = exact_statements(self.completed(schema, geography))
         if not exact:
             return stated
         if not self.unit.of_housing_unit:  # whoever moves leaves all housing units where they are
