@@ -1,0 +1,104 @@
+"""How much more exact is the redistricting product of 2020 with pooled answers?
+
+The made-up nation along a spine, with the preset of 2020 as it is and with ``pool``: the same loss
+and, for each seed, the same noise. Errors are of units of the measured tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from headcount.arrays import Floats
+from headcount.bench.figures import Reading
+from headcount.bench.nation_people import SEED, nation_2020
+from headcount.bench.nation_spine import along_made_up_spine
+from headcount.bench.product_2020 import preset_2020
+from headcount.engines.local import LocalEngine
+from headcount.geography import Geography
+from headcount.mechanisms import Context, protect
+from headcount.tabulate import Counts, Tabulated
+
+QUICK = {"share": 0.004, "replicates": 1}
+LEVELS = ("county", "tract", "block_group", "block")
+RACES = "hispanic*cenrace"
+LIMITS = {
+    ("tract", "cells"): -22.0,
+    ("tract", "total"): -22.0,
+    ("block_group", "cells"): -12.0,
+    ("block_group", "total"): -8.0,
+    ("county", RACES): -15.0,
+    ("block", "cells"): 1.0,
+    ("block", "total"): 1.0,
+}
+"""The most by which the root mean square error may change, in %, on 1 % of the nation."""
+JUDGED = 0.01
+"""The smallest share with units enough to hold the figures against their limits."""
+
+
+def measure(*, share: float = 0.01, replicates: int = 4) -> list[Reading]:
+    """Changes of root mean square errors in %, paired by the seed of the noise."""
+    counts = along_made_up_spine(nation_2020(share, seed=SEED), seed=SEED)
+    data, preset = Tabulated.of(counts), preset_2020()
+    tree = preset.tree(counts.geography)
+    squares: dict[tuple[bool, str, str], float] = {}
+    cpu = {False: 0.0, True: 0.0}
+    for seed in range(-1, replicates):  # the first is not counted: loops may have to be compiled
+        for pool in (False, True):
+            began = process_time()
+            mechanism = replace(preset, pool=pool)
+            context = Context(engine=LocalEngine(1))
+            made = protect(data, mechanism, seed=max(seed, 0), context=context).as_counts()
+            if seed < 0:
+                continue
+            cpu[pool] += process_time() - began
+            table = made.tables[counts.geography.leaf]
+            for level, query, mean in _errors(counts, table, tree):
+                squares[pool, level, query] = squares.get((pool, level, query), 0.0) + mean
+    return [
+        Reading("people", int(counts.matrix.sum()), "people", f"{tree!r}"),
+        *_changes(squares, replicates, judged=share >= JUDGED),
+        Reading("CPU with pooled answers", cpu[True] / cpu[False], "times", at_most=1.3),
+    ]
+
+
+def _changes(
+    squares: Mapping[tuple[bool, str, str], float], runs: int, *, judged: bool
+) -> Iterator[Reading]:
+    for pool, level, query in squares:
+        if pool:
+            before, after = ((squares[one, level, query] / runs) ** 0.5 for one in (False, True))
+            yield Reading(
+                f"{query} at {level}: root mean square error",
+                100 * (after / before - 1),
+                "%",
+                f"{before:.3g} to {after:.3g}",
+                at_most=LIMITS.get((level, query)) if judged else None,
+            )
+
+
+def _errors(counts: Counts, table: Any, tree: Geography) -> Iterator[tuple[str, str, float]]:
+    """The mean squared error of cells, of Hispanic origin by race, and of totals."""
+    from scipy.sparse import csr_array
+
+    off = csr_array(table - counts.matrix)[counts.geography.along_spine]
+    shape = counts.schema.shape
+    for level in LEVELS:
+        unit, units = tree.ancestors(level), tree.size(level)
+        ones = np.ones(len(unit), dtype=np.int64)
+        sums = csr_array((ones, (unit, np.arange(len(unit)))), shape=(units, len(unit))) @ off
+        yield level, "cells", _mean_square(sums.data, units * counts.schema.size)
+        cell, value = sums.tocoo(), sums.tocoo().data
+        _, _, hispanic, race = np.unravel_index(cell.coords[1], shape)
+        group = (cell.coords[0].astype(np.int64) * shape[2] + hispanic) * shape[3] + race
+        groups = np.bincount(np.unique(group, return_inverse=True)[1], weights=value)
+        yield level, RACES, _mean_square(groups, units * shape[2] * shape[3])
+        yield level, "total", _mean_square(np.asarray(sums.sum(axis=1)), units)
+
+
+def _mean_square(values: Floats, many: int) -> float:
+    return float(np.sum(np.square(values, dtype=np.float64))) / many
