@@ -31,7 +31,10 @@ def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int) -> No
         coordinates = Coordinates(case.components, name, case.asked, case.schema.names)
         for depth in range(len(case.tree.levels)):
             found = best_estimates(
-                case.tree, coordinates, lambda at, query: drawn[at, query], depth=depth
+                case.tree,
+                coordinates,
+                lambda at, query, some: drawn[at, query][some.start : some.stop],
+                depth=depth,
             )
             for unit in range(case.tree.units(depth)):
                 rows = matrix @ dense.units[depth, unit]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headcount.accuracy.areas import AreaErrors
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
-from headcount.accuracy.pooled import lowest_gaining, pooled_weights
+from headcount.accuracy.pooled import MOST_ANSWERS, lowest_gaining, pooled_weights
 from headcount.accuracy.tree import kind_variances
 from headcount.accuracy.units import answer_variances
 from headcount.schema import Attribute, Schema
@@ -134,4 +134,11 @@ def test_a_level_is_pooled_where_it_makes_an_answer_above_a_hundredth_more_exact
 ) -> None:
     noise = LevelNoise(({CELLS: 1.0},))
     tree = _even_tree([noise, noise], children)
-    assert lowest_gaining(tree, [CELLS]) == lowest  # (1 + 1/49)^-1/2 is 0.990
+    assert lowest_gaining(tree, {CELLS: 6}) == lowest  # (1 + 1/49)^-1/2 is 0.990
+
+
+def test_leaves_that_have_very_many_answers_are_not_pooled() -> None:
+    noise = LevelNoise(({CELLS: 1.0},))
+    tree = _even_tree([noise, noise, noise], 4)
+    assert lowest_gaining(tree, {CELLS: 6}) == 2
+    assert lowest_gaining(tree, {CELLS: MOST_ANSWERS // 15}) == 1

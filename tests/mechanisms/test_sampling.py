@@ -170,6 +170,7 @@ def test_the_stability_of_the_exact_sample_is_stated_and_of_the_other_open():
         "change-one": 1,
         "household-add-remove": None,
         "household-change-one": None,
+        "housing-unit-change-one": None,
     }
     assert all(fast.stability(unit) is None for unit in UnitOfPrivacy)
     assert "floating point" in fast.no_bound

@@ -29,8 +29,10 @@ from headcount.accuracy.tree import ComponentErrors, alike
 from headcount.arrays import Floats, Ints
 from headcount.tabulate import Query
 
-Answered = Callable[[int, str], Floats | Ints]
-"""Answers of every unit at a depth to a query: units x answers, in the query's own order."""
+Answered = Callable[[int, str, range], Floats | Ints]
+"""Answers of some units at a depth to a query: units x answers, in the query's own order."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Answers that are read together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,7 @@ def best_estimates(
     """
     projected = [_right_sides(tree, coordinates, answered, at) for at in range(len(tree.levels))]
     exact = [
-        {query: coordinates.projected(query, answered(at, query)) for query in level.exact}
+        {query: _projected(tree, coordinates, answered, at, query) for query in level.exact}
         for at, level in enumerate(tree.levels)
     ]
     found = np.zeros((tree.units(depth), prod(coordinates.sizes)))
@@ -160,7 +162,20 @@ def _right_sides(
     kind = np.zeros(units, dtype=np.int64) if level.of_unit is None else level.of_unit
     for query in dict.fromkeys(name for one in level.weights for name in one):
         weight = np.array([one.get(query, 0.0) for one in level.weights])[kind]
-        found += weight[:, None] * coordinates.projected(query, answered(depth, query))
+        found += weight[:, None] * _projected(tree, coordinates, answered, depth, query)
+    return found
+
+
+def _projected(
+    tree: NoiseTree, coordinates: Coordinates, answered: Answered, depth: int, query: str
+) -> Floats:
+    """Q'y of every unit at a depth, read some units at a time: few coordinates remain of each."""
+    units = tree.units(depth)
+    found = np.empty((units, prod(coordinates.sizes)))
+    step = max(1, NUMBERS_AT_ONCE // coordinates.components.answers[query])
+    for first in range(0, units, step):
+        some = range(first, min(first + step, units))
+        found[first : some.stop] = coordinates.projected(query, answered(depth, query, some))
     return found
 
 

@@ -15,7 +15,7 @@ private histograms through consistency.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from headcount.arrays import Floats, Ints
 
 LEAST_GAIN = 0.01
 """A level takes part if it makes the standard deviation of some answer above smaller by this."""
+MOST_ANSWERS = 1 << 26
+"""Leaves take part only if they have no more answers together: all of these would be drawn."""
 
 
 def own_weights(tree: NoiseTree, query: str, depth: int) -> Floats:
@@ -49,9 +51,15 @@ def _of_sum(kinds: Kinds, below: Floats) -> Floats:
         return 1 / np.add.reduceat(kinds.times / below[kinds.child], kinds.first)
 
 
-def lowest_gaining(tree: NoiseTree, queries: Sequence[str]) -> int:
-    """The depth of the lowest level whose answers are worth pooling with those above; 0 if none."""
-    for depth in range(len(tree.levels) - 1, 0, -1):
+def lowest_gaining(tree: NoiseTree, answers: Mapping[str, int]) -> int:
+    """The depth of the lowest level whose answers are worth pooling with those above; 0 if none.
+
+    ``answers`` are the queries, each with how many answers it has in a unit.
+    """
+    leaf, queries = len(tree.levels) - 1, list(answers)
+    if leaf and tree.units(leaf) * sum(answers.values()) > MOST_ANSWERS:
+        leaf -= 1
+    for depth in range(leaf, 0, -1):
         for query in queries:
             own = own_weights(tree, query, depth - 1)
             pooled = pooled_weights(tree, query, depth)[depth - 1]

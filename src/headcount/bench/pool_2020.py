@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Floats
+from headcount.arrays import Floats, Ints
 from headcount.bench.figures import Reading
 from headcount.bench.nation_people import SEED, nation_2020
 from headcount.bench.nation_spine import along_made_up_spine
@@ -100,5 +100,5 @@ def _errors(counts: Counts, table: Any, tree: Geography) -> Iterator[tuple[str, 
         yield level, "total", _mean_square(np.asarray(sums.sum(axis=1)), units)
 
 
-def _mean_square(values: Floats, many: int) -> float:
+def _mean_square(values: Floats | Ints, many: int) -> float:
     return float(np.sum(np.square(values, dtype=np.float64))) / many

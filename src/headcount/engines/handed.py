@@ -66,7 +66,12 @@ def _is_left(folder: Path) -> bool:
     try:
         lock = os.fdopen(open_own(folder / LOCK, os.O_RDWR), "r+b")
     except FileNotFoundError:
-        return folder.is_dir() and any(path.name != UNNAMED for path in folder.iterdir())
+        try:
+            return any(path.name != UNNAMED for path in folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile, or none of ours
+            return False
+    except NotADirectoryError:
+        return False
     with lock:
         return lock_descriptor(lock.fileno(), blocking=False)
 

@@ -83,7 +83,7 @@ class Sampling(PreTabular):
 
     def stability(self, unit: UnitOfPrivacy) -> int | None:
         """1 when one record changes, 2 when one person is added or removed; proof above."""
-        if not self.exact or unit.of_household:
+        if not self.exact or unit.of_household or unit.of_housing_unit:
             return None
         return 2 if unit.adds else 1
 

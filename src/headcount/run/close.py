@@ -62,13 +62,19 @@ def close_run(
     """
     directory = RunDirectory(path)
     refuse_study(path)
-    if directory.left_of_reading():
-        with directory.held():
-            directory.finish()
-        return Closed(run_id=None, ledger=None, spend=None, begun=False)
-    known = _run_id(directory)
     if not why.strip():
         raise RunError(f"{path}: found no reason, expected why the run is closed")
+    if directory.left_of_reading():
+        if run_id is not None or ledger is not None:
+            raise RunError(
+                f"{path}: found a run that was killed while it read its data, before it had an id "
+                f"and spent anything, expected no --run-id and no --ledger"
+            )
+        with directory.held():
+            if directory.left_of_reading():  # another process may have begun a run here
+                directory.finish()
+                return Closed(run_id=None, ledger=None, spend=None, begun=False)
+    known = _run_id(directory)
     if run_id is not None and known not in (None, run_id):
         raise RunError(f"{path}: found run {known}, expected run {run_id}")
     if ledger is not None and known is None and run_id is None:

@@ -30,7 +30,6 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.mechanisms.topdown.accuracy import components_of, noise_tree
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
-from headcount.privacy.loss import exact
 from headcount.release import CountsRelease
 from headcount.run.plan import NamedArea
 from headcount.tabulate import every_cell
@@ -75,12 +74,15 @@ def intervals(
 
 
 def _confidence(given: Fraction | str | float) -> float:
-    share = exact(given, name="confidence") if not isinstance(given, float) else Fraction(given)
+    try:
+        share = float(Fraction(given))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        share = 0.0
     if not 0 < share < 1:
         raise ConfigError(
             "intervals", place="confidence", found=str(given), expected="a share between 0 and 1"
         )
-    return float(share)
+    return share
 
 
 class _Intervals:
@@ -92,6 +94,13 @@ class _Intervals:
         self._start, self._query, self._release = start, query, release
         self._schema, self._tree = start.measurements.schema, start.measurements.tree
         settings = start.mechanism
+        if settings.spine:
+            raise ConfigError(
+                "intervals",
+                found="measurements along a spine",
+                expected="measurements of the published tree: what is exact of parts together is "
+                "not used yet",
+            )
         asked = [every_cell(self._schema), *settings.marginals]
         queries = {one.name: one.on(self._schema) for one in asked}
         if query not in queries:
@@ -110,13 +119,13 @@ class _Intervals:
         )
         self._reach = NormalDist().inv_cdf((1 + confidence) / 2)
 
-    def _answered(self, depth: int, query: str) -> Floats | Ints:
-        """Answers of every unit of a level; what is exact comes from the constraints."""
+    def _answered(self, depth: int, query: str, units: range) -> Floats | Ints:
+        """Answers of some units of a level; what is exact comes from the constraints."""
         level = self._tree.levels[depth]
         if query in self._noise.levels[depth].exact:
             own = next(one for one in self._start.restrictions[level] if one.query.name == query)
-            return np.asarray(own.low[:], dtype=np.int64)
-        return self._start.answers.values(level, query, range(self._tree.size(level)))
+            return np.asarray(own.low[units.start : units.stop], dtype=np.int64)
+        return self._start.answers.values(level, query, units)
 
     def of_level(self, level: str) -> pl.DataFrame:
         """Every unit of a level of the measured tree."""
@@ -129,26 +138,35 @@ class _Intervals:
 
     def of_areas(self, areas: Sequence[NamedArea]) -> pl.DataFrame:
         """Unions of units."""
-        estimates, variances = [], []
+        estimates, variances, released = [], [], []
+        whole: dict[int, Floats] = {}
         for name, level, codes in areas:
-            units = self._tree.find(level, np.array(codes))
-            if (units < 0).any():
+            units = self._tree.find(level, np.array(codes, dtype=str))
+            if not codes or (units < 0).any():
                 raise InputError(
                     "intervals",
                     place=f"area {name!r}",
-                    found=f"{level} {codes[int(np.flatnonzero(units < 0)[0])]!r}",
+                    found=f"{level} {codes[int(np.flatnonzero(units < 0)[0])]!r}"
+                    if codes
+                    else "no units",
                     expected=f"codes of units of {level!r}",
                 )
             depth, inside = self._tree.depth(level), np.isin(self._tree.ancestors(level), units)
-            whole = best_estimates(self._noise, self._coordinates, self._answered, depth=depth)
-            estimates.append(whole[np.unique(units)].sum(axis=0))
+            if depth not in whole:
+                whole[depth] = best_estimates(
+                    self._noise, self._coordinates, self._answered, depth=depth
+                )
+            estimates.append(whole[depth][np.unique(units)].sum(axis=0))
+            if (known := self._released(level)) is not None:
+                released.append(known[np.unique(units)].sum(axis=0))
             errors = AreaErrors.of(self._noise, self._components, inside)
             groups = self._components.groups[self._query]
             answers = np.indices([int(one.max()) + 1 for one in groups]).reshape(len(groups), -1).T
             found = [errors.variance(self._query, one.tolist()) for one in answers]
             variances.append(self._coordinates.in_own_order(np.array([found]))[0])
         names = [name for name, _, _ in areas]
-        return self._table(names, np.array(estimates), np.array(variances), None)
+        beside = np.array(released) if released else None
+        return self._table(names, np.array(estimates), np.array(variances), beside)
 
     def _released(self, level: str) -> Ints | None:
         """The released answers of every unit of a level, in its order."""

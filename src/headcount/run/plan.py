@@ -102,6 +102,10 @@ def _inside(
     tree: Geography, published: Geography, name: str, level: str, codes: Sequence[str]
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The leaves of an area, in the order of the tree that is measured."""
+    if not codes:
+        raise InputError(
+            "plan", place=f"area {name!r}", found="no units", expected=f"codes of {level!r}"
+        )
     number = published.find(level, np.array(codes))
     if (number < 0).any():
         raise InputError(
@@ -129,18 +133,27 @@ def with_change(settings: TopDown, key: str, value: str) -> TopDown:
     if kind == "levels" and name:
         return replace(settings, levels=Pairs.of(_shifted(_levels(settings), name, amount, key)))
     if kind == "queries" and name:
-        shares = _shifted(dict(settings.query_shares), name, amount, key)
-        queries = {
-            one: replace(query, share=shares[one]) if one in shares else query
-            for one, query in settings.queries
-        }
-        return replace(settings, queries=Pairs.of(queries))
+        return _with_query(settings, name, amount, key)
     raise ConfigError(
         "plan",
         place="--set",
         found=repr(key),
         expected="rho, epsilon, levels.NAME or queries.NAME",
     )
+
+
+def _with_query(settings: TopDown, name: str, amount: Fraction, key: str) -> TopDown:
+    """Another share of a query, also at levels with shares of their own that ask it."""
+    shares = _shifted(dict(settings.query_shares), name, amount, key)
+    queries = {
+        one: replace(query, share=shares[one]) if one in shares else query
+        for one, query in settings.queries
+    }
+    levels = {
+        level: Pairs.of(_shifted(dict(own), name, amount, key)) if name in dict(own) else own
+        for level, own in settings.level_queries
+    }
+    return replace(settings, queries=Pairs.of(queries), level_queries=Pairs.of(levels))
 
 
 def suggested(
@@ -156,6 +169,13 @@ def suggested(
     where
         wanted   the importance of levels and queries, by names; by default of all alike
     """
+    if goal == "minimax" and wanted is not None and len(set(wanted.values())) > 1:
+        raise ConfigError(
+            "plan",
+            place="goal",
+            found="'minimax' with some answers more important than others",
+            expected="'balanced', or the same importance for all: the largest ratio has no weights",
+        )
     settings, tree = topdown_of(mechanism), topdown_of(mechanism).tree(geography)
     settings = settings.completed(schema, tree)
     errors = ExpectedErrors.of(settings, schema, geography)

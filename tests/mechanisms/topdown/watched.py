@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from headcount.solve import leastsquares, rounding
+from headcount.solve import leastsquares, passes, rounding
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.objective import margins
 
@@ -28,7 +28,7 @@ class Watched:
 def watching() -> Iterator[Watched]:
     """Listen at the two doors of ``solve``."""
     seen = Watched()
-    solve, round_ = leastsquares.least_squares, rounding.round_batch
+    solve, round_ = passes.least_squares, rounding.round_batch
 
     def least_squares(batch: Batch, **named: Any) -> leastsquares.Solved:
         solved = solve(batch, **named)
@@ -41,7 +41,7 @@ def watching() -> Iterator[Watched]:
         return rounded
 
     with (
-        patch.object(leastsquares, "least_squares", least_squares),
+        patch.object(passes, "least_squares", least_squares),
         patch.object(rounding, "round_batch", round_batch),
     ):
         yield seen

@@ -28,6 +28,7 @@ from headcount.accuracy.known import largest, pseudo_inverse
 from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.engines import Engine
+from headcount.files import removing
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._estimate import NodeProblem
 from headcount.mechanisms.topdown._level import LevelPlan
@@ -112,8 +113,8 @@ class PoolPlan:
             settings, tree, planned=answers.planned, classes=answers.classes, published=published
         )
         queries = [every_cell(schema), *settings.marginals]
-        names = [query.name for query in queries]
-        lowest = lowest_gaining(noise, names)
+        sizes = {query.name: query.size(schema) for query in queries}
+        lowest = lowest_gaining(noise, sizes)
         if settings.pool_from:
             lowest = tree.depth(settings.pool_from)
         totals = frozenset(query.name for query in settings.marginals if not query.by)
@@ -124,7 +125,7 @@ class PoolPlan:
             levels={one.name: one for one in levels},
             lowest=tree.levels[lowest] if lowest else "",
             groups={query.name: query.groups(schema) for query in queries},
-            sizes={query.name: query.size(schema) for query in queries},
+            sizes=sizes,
             totals=totals,
             evens=components_of(settings, schema).even_cells(),
         )
@@ -135,7 +136,8 @@ class PoolPlan:
         nothing = np.zeros(len(next(iter(own.weight.values()))))
         asked = [own.weight.get(query, nothing) for query in queries]
         if own.direction is not None:
-            best = 1 / (own.direction @ self.evens.sum(axis=0))
+            variance = own.direction @ self.evens.sum(axis=0)
+            best = np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
             pairs = zip(queries, asked, strict=True)
             asked = [best if query in self.totals else weight for query, weight in pairs]
         return np.stack(asked, axis=1), own.of_unit
@@ -313,7 +315,8 @@ class _PoolTask:
 
     def __call__(self, units: range) -> Floats | StoredNumbers:
         answers, level = self.answers, self.level
-        values = {query: self._joined(answers, query, units) for query in level.weight}
+        below = self._below(answers, units)
+        values = {query: self._joined(answers, query, units, below) for query in level.weight}
         parts = [values[query] for query in level.columns if query != BEST_TOTAL]
         if BEST_TOTAL in level.columns:
             parts.append(answers.plan.best_totals(level.name, units, values)[:, None])
@@ -324,7 +327,19 @@ class _PoolTask:
         name = f"{stem_of(level.name)}/{units.start}"
         return store_numbers(self.storage, name, [bits], least=-1, most=1)
 
-    def _joined(self, answers: PooledAnswers, query: str, units: range) -> Floats:
+    def _kids(self, units: range) -> tuple[range, Ints]:
+        """The children of some units, and where those of each begin among them."""
+        start = self.child_first[units.start : units.stop + 1]
+        return range(int(start[0]), int(start[-1])), start[:-1] - start[0]
+
+    def _below(self, answers: PooledAnswers, units: range) -> Floats | None:
+        """The rows of the units' children, read once for all queries, if they were pooled."""
+        rows = answers.rows.get(self.level.below)
+        return None if rows is None else rows[self._kids(units)[0]]
+
+    def _joined(
+        self, answers: PooledAnswers, query: str, units: range, below: Floats | None
+    ) -> Floats:
         """y* of some units."""
         kind = self.level.of_unit[units.start : units.stop]
         weight = self.level.weight[query][kind][:, None]
@@ -333,10 +348,13 @@ class _PoolTask:
         if own.any():
             found = own * answers.own.values(self.level.name, query, units)
         if self.level.below and (weight > own).any():
-            start = self.child_first[units.start : units.stop + 1]
-            kids = range(int(start[0]), int(start[-1]))
-            below = answers.values(self.level.below, query, kids)
-            found += (weight - own) * np.add.reduceat(below, start[:-1] - start[0], axis=0)
+            kids, first = self._kids(units)
+            rows = answers.rows.get(self.level.below)
+            if below is not None and rows is not None and query in rows.columns:
+                values: Floats | Ints = below[:, rows.columns[query]]
+            else:
+                values = answers.own.values(self.level.below, query, kids)
+            found += (weight - own) * np.add.reduceat(values, first, axis=0)
         return np.divide(found, weight, out=found, where=weight > 0)
 
 
@@ -361,10 +379,8 @@ def pooled(
         yield _pooled(source, plan, tree, engine, None)
         return
     storage.remove()  # of a run that was killed
-    try:
+    with removing(storage.remove, storage.uri):
         yield _pooled(source, plan, tree, engine, storage)
-    finally:
-        storage.remove()
 
 
 def _pooled(

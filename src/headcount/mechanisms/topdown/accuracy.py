@@ -79,7 +79,10 @@ class ExpectedErrors:
             classes=unit_classes(settings, measured),
             published=geography,
         )
-        return cls(measured, tree, components, lowest_gaining(tree, list(components.answers)))
+        lowest = lowest_gaining(tree, components.answers)
+        if settings.pool_from:
+            lowest = measured.depth(settings.pool_from)
+        return cls(measured, tree, components, lowest)
 
     def by_level(self) -> tuple[ExpectedError, ...]:
         """Every level and query."""
@@ -90,8 +93,8 @@ class ExpectedErrors:
             for query, answers in self.components.answers.items():
                 own = own_weights(self.tree, query, depth)
                 pooled = own
-                if depth <= self.lowest:
-                    pooled = pooled_weights(self.tree, query, self.lowest)[depth]
+                if depth <= self.lowest:  # a query that is not asked at a level is not pooled there
+                    pooled = pooled_weights(self.tree, query, self.lowest)[depth] * (own > 0)
                 found.append(
                     ExpectedError(
                         level=level,
