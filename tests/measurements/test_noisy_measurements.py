@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +147,9 @@ def test_the_bureaus_files_give_the_release_of_the_run_in_its_own_places(made: F
     assert release.geography.units[3].tolist() == made.release.geography.units[3].tolist()
     assert same(release, made.release)
     assert release.guarantee.losses == (MECHANISM.loss,)
+    stated = MECHANISM.guarantee(SCHEMA, release.geography)
+    assert release.guarantee == replace(stated, made_from=release.guarantee.made_from)
+    assert "one record is changed, or moved, within one state" in " ".join(stated.unit_means)
     assert "no data were read and nothing new is spent" in " ".join(release.guarantee.sentences())
 
 
@@ -161,6 +164,10 @@ def test_upper_levels_alone_are_enough_to_start(made: Files, tmp_path: Path):
     assert spine is not None
     for level in LEVELS[:3]:
         np.testing.assert_array_equal(release.at(level), made.release.at(level))
+    assert release.guarantee.losses == (MECHANISM.loss,)
+    stated = MECHANISM.guarantee(SCHEMA, made.release.geography)
+    assert release.guarantee.released_exactly == stated.released_exactly
+    assert release.guarantee.not_covered == stated.not_covered
 
 
 def test_totals_of_parts_together_come_back(tmp_path: Path):
@@ -185,6 +192,27 @@ def test_states_in_parts_whose_total_nobody_tells_are_estimated_without_it(
     assert tree.units[1].tolist() == ["044", "050", "144"]
     assert (low < high).any()
     assert release.at("us").sum() == len(people(inside=()).unit)
+    said = " ".join(release.guarantee.sentences())
+    assert "Released without noise: 'total' of every state." not in said
+    assert (
+        "Released without noise: 'total' of every state but 1 that the spine has in parts: the "
+        "files do not have their totals, and they are not kept." in said
+    )
+    assert (
+        "Released without noise: the bounds on 'hhgq' of each of the 2 parts in which the spine "
+        "has a state, as the files have them." in said
+    )
+    assert "databases that differ in what is released without noise" in said
+    assert "one record is changed, or moved, within one state" in said
+    note = "state: exact totals that are not kept, for the files do not have them"
+    assert release.notes[note] == 1
+
+
+def test_bounds_that_the_settings_do_not_tell_of_are_stated_too(made: Files):
+    """The files have bounds on living quarters, and the estimate keeps them whoever asks."""
+    start = start_from(made.theirs, replace(MECHANISM, bounds=()), schema=SCHEMA)
+    said = start.guarantee.released_exactly
+    assert "the bounds on 'hhgq' of every county, as the files have them" in said
 
 
 def test_a_missing_level_is_refused(theirs: BureauFiles):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,8 @@ from headcount.mechanisms.topdown.planned import planned_at
 from headcount.mechanisms.topdown.restrict import (
     Restriction,
     Restrictions,
-    exact_statements,
+    binding_groups,
+    invariant_words,
 )
 from headcount.mechanisms.topdown.truth import bounds_in_files
 from headcount.privacy import Allocation, Guarantee
@@ -63,6 +64,8 @@ class PublishedStart:
         answers        the answers, each with the share that paid for it
         restrictions   what the release keeps
         joint          totals that units of a level have together
+        not_kept       for each level the units of the measured tree without an exact total: parts
+                       of a published unit whose total the files do not have
     """
 
     mechanism: TopDown
@@ -70,18 +73,78 @@ class PublishedStart:
     answers: PublishedAnswers
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
+    not_kept: Mapping[str, Ints] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee:
         """That of the measurements: whatever is made from them alone costs nothing more."""
         if (said := self.measurements.said.get("guarantee")) is not None:
             stated = guarantee_from_json(said)
-        elif self.mechanism.loss is None:
-            stated = Guarantee.none("no noise was added: epsilon is infinite")
         else:
-            stated = Guarantee(losses=(self.mechanism.loss,))
-            stated = stated.also_exact(*exact_statements(self.mechanism))
+            stated = self._stated()
         return replace(stated, made_from="published measurements and constraints")
+
+    def _stated(self) -> Guarantee:
+        """That of the settings, for files that do not state one, without what is not kept."""
+        settings, measurements = self.mechanism, self.measurements
+        schema, places = measurements.schema, measurements.geography
+        if settings.loss is None:
+            return Guarantee.none("no noise was added: epsilon is infinite")
+        if self._has_all_levels:
+            stated = settings.guarantee(schema, places)
+        else:  # the loss is that of all levels, of which only the upper ones are here
+            stated = settings.in_words(Guarantee(losses=(settings.loss,)), schema, places)
+        weaker = {
+            invariant_words(
+                settings, one
+            ): f"{invariant_words(settings, one)} but {len(self._places(one.level)):,} "
+            "that the spine has in parts: the files do not have their totals, and they are not kept"
+            for one in settings.invariant
+            if one.level in self.not_kept
+        }
+        exact = tuple(weaker.get(what, what) for what in stated.released_exactly)
+        return replace(stated, released_exactly=(*exact, *self._exact_bounds()))
+
+    @property
+    def _has_all_levels(self) -> bool:
+        tree, published = self.measurements.tree, self.measurements.geography
+        if self.mechanism.spine and published.spine is None:
+            return False
+        return _known_levels(self.mechanism, tree) == tree.levels
+
+    def _places(self, level: str) -> set[str]:
+        """The published units of a level whose totals are not kept, by their codes."""
+        codes = self.measurements.tree.units[self.measurements.tree.depth(level)]
+        return {_without_part(str(codes[unit])) for unit in self.not_kept[level]}
+
+    def _exact_bounds(self) -> Iterator[str]:
+        """Bounds in others' files that the settings do not tell of: they are exact numbers too."""
+        settings, tree = self.mechanism, self.measurements.tree
+        told = {one.query for one in (*settings.invariant, *settings.bounds)}
+        depth = max((tree.depth(one.level) for one in settings.invariant), default=-1)
+        for level, those in self.restrictions.items():
+            parts = np.zeros(0, dtype=np.int64)
+            if settings.spine and tree.depth(level) <= depth:
+                parts = np.flatnonzero(_in_parts(tree.units[tree.depth(level)]))
+            for one in those:
+                name = one.query.name
+                if name not in told and binding_groups(one).any():
+                    yield f"the bounds on {name!r} of every {level}, as the files have them"
+                elif len(parts) and binding_groups(_of_units(one, parts)).any():
+                    yield (
+                        f"the bounds on {name!r} of each of the {len(parts):,} parts in which the "
+                        f"spine has a {level}, as the files have them"
+                    )
+
+    @property
+    def notes(self) -> dict[str, float | str]:
+        """What is not kept, for the receipt."""
+        return {
+            f"{level}: exact totals that are not kept, for the files do not have them": float(
+                len(self._places(level))
+            )
+            for level in self.not_kept
+        }
 
 
 def start_from(
@@ -126,10 +189,10 @@ def start_from(
     answers = published_answers(measurements, planned, classes)
     joint = _joint(measurements)
     restrictions = _restrictions(settings, measurements)
-    _refuse_inexact(settings, restrictions, joint, measurements)
-    refuse_too_wide(restrictions, schema=measurements.schema, geography=tree)
+    not_kept = _refuse_inexact(settings, restrictions, joint, measurements)
+    refuse_too_wide(restrictions, schema=measurements.schema, geography=tree, joint=joint)
     refuse_crossing(settings, restrictions, measurements.schema)
-    return PublishedStart(settings, measurements, answers, restrictions, joint)
+    return PublishedStart(settings, measurements, answers, restrictions, joint, not_kept)
 
 
 def estimate_from(start: PublishedStart, *, context: Context | None = None) -> CountsRelease:
@@ -142,7 +205,7 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
     if measurements.geography is not measurements.tree and measurements.geography.spine:
         tables = off_spine(tables[measurements.tree.leaf], measurements.geography)
     runs = {level: [tables[level]] for level in measurements.geography.levels}
-    outcome = CountsOutcome(runs, noted(made), seconds)
+    outcome = CountsOutcome(runs, noted(made) | start.notes, seconds)
     making = Making(
         schema=schema,
         geography=measurements.geography,
@@ -355,12 +418,13 @@ def _refuse_inexact(
     restrictions: Restrictions,
     joint: Mapping[str, JointTotals],
     measurements: NoisyMeasurements,
-) -> None:
+) -> dict[str, Ints]:
     """Refuse constraints that leave open what the settings say is published exactly.
 
-    In files of the Bureau the total of a state in two parts is no constraint of either.
+    In files of the Bureau the total of a state in two parts is no constraint of either: such units
+    are found for each level that has any.
     """
-    tree = measurements.tree
+    tree, not_kept = measurements.tree, dict[str, Ints]()
     for invariant in settings.invariant:
         for level in tree.levels[: tree.depth(invariant.level) + 1]:
             if level in joint:
@@ -377,6 +441,7 @@ def _refuse_inexact(
                         lost.sum(),
                         level,
                     )
+                    not_kept[level] = np.union1d(not_kept.get(level, free[:0]), free[lost])
                 free = free[~lost]
             if len(free):
                 code = str(tree.units[tree.depth(level)][free[0]])
@@ -386,13 +451,23 @@ def _refuse_inexact(
                     found=f"no constraint that {invariant.query!r} is exact",
                     expected=f"one for every geounit: it is invariant at {invariant.level!r}",
                 )
+    return not_kept
 
 
 def _in_parts(codes: NDArray[np.str_]) -> Flags:
     """Units whose codes differ from another's in the first character alone: which part it is."""
-    whole = np.array([code[1:] for code in codes.tolist()])
+    whole = np.array([_without_part(code) for code in codes.tolist()])
     _, number, times = np.unique(whole, return_inverse=True, return_counts=True)
     return np.asarray((times[number] > 1) & (np.char.str_len(whole) > 0))
+
+
+def _without_part(code: str) -> str:
+    return code[1:]
+
+
+def _of_units(restriction: Restriction, units: Ints) -> Restriction:
+    """The bounds of some units alone."""
+    return Restriction(restriction.query, restriction.low[units], restriction.high[units])
 
 
 def _free_units(restriction: Restriction) -> Ints:

@@ -142,7 +142,11 @@ class TopDown(TopDownSettings, PostTabular):
         if self.loss is None:
             return Guarantee.none("no noise is added: epsilon is infinite")
         stated = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
-        stated = stated.meaning(
+        return self.in_words(stated, schema, geography)
+
+    def in_words(self, losses: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
+        """Losses, with what a neighbour is and what is released exactly."""
+        stated = losses.meaning(
             *self.neighbours.statements(schema), *neighbours_in_words(self, geography)
         )
         exact = exact_statements(self.completed(schema, geography))

@@ -221,7 +221,7 @@ def binding_groups(restriction: Restriction) -> Flags:
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
-    said = [_invariant_words(settings, one) for one in settings.invariant]
+    said = [invariant_words(settings, one) for one in settings.invariant]
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
             said.append(_quarters_words(bounds))
@@ -246,7 +246,7 @@ def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, P
     for one in settings.invariant:
         axes = settings.query(one.query).by
         by = tuple(axis.source.name if isinstance(axis, Recode) else axis for axis in axes)
-        found[_invariant_words(settings, one)] = Preserved(PEOPLE, one.level, by)
+        found[invariant_words(settings, one)] = Preserved(PEOPLE, one.level, by)
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
             found[_quarters_words(bounds)] = Preserved(LIVING_QUARTERS, geography.leaf)
@@ -256,7 +256,8 @@ def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, P
     return found
 
 
-def _invariant_words(settings: TopDownSettings, one: Invariant) -> str:
+def invariant_words(settings: TopDownSettings, one: Invariant) -> str:
+    """What an invariant publishes."""
     if not settings.unit.of_housing_unit:
         return f"{one.query!r} of every {one.level}"
     if settings.query(one.query).by:
