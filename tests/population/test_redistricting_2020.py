@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
+from headcount.geography import Geography
 from headcount.population.redistricting_2020 import read_persons_2020, read_units_2020
 from headcount.schema import load_schema
 
@@ -81,6 +82,24 @@ def test_blocks_stand_under_their_own_codes_and_along_the_spine():
     assert tree.units[-1][tree.along_spine].tolist() == tree.spine.units[-1].tolist()
     # The first block has a nursing home, the second none: two block groups of the spine.
     assert tree.spine.size("block_group") == 3
+
+
+def test_a_move_within_a_published_place_can_be_one_between_larger_units_of_the_spine():
+    """What docs/redistricting.md says of the certificate: which of its lines a move costs."""
+    tree = read_persons_2020(persons(), blocks=blocks(), units=units()).geography
+    spine = tree.spine
+    assert spine is not None
+
+    def smallest(place: Geography, one: str, other: str) -> str:
+        ends = np.flatnonzero(np.isin(place.units[-1], [one, other]))
+        held = [level for level in place.levels if len(set(place.ancestors(level)[ends])) == 1]
+        return held[-1]
+
+    first, beside, in_area = (code for code, _, _ in BLOCKS[:3])
+    assert smallest(tree, first, beside) == "block_group"
+    assert smallest(spine, first, beside) == "tract"
+    assert smallest(tree, first, in_area) == "tract"
+    assert smallest(spine, first, in_area) == "us"
 
 
 def test_living_quarters_are_counted_by_type_and_vacant_homes_apart():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -66,6 +67,23 @@ def test_a_housing_unit_and_a_person_are_told_apart():
     found = homes.certificate(load_schema("h1-2020"), full_tree())
     assert found["unit"] == UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
     assert round(found["of a change of one attribute"]["h1"][EPSILON], 2) == 2.47
+
+
+def test_nothing_is_said_of_moves_where_every_block_keeps_its_number_of_records():
+    homes = TopDown.from_preset("h1-2020-us")
+    found = homes.certificate(load_schema("h1-2020"), full_tree())
+    assert sorted(found) == ["of a change of one attribute", "unit", "whole"]
+    free = replace(homes, invariant=()).certificate(load_schema("h1-2020"), full_tree())
+    assert tuple(free["of a block within"]) == LEVELS[:-1]
+
+
+def test_places_on_a_spine_are_said_to_be_units_of_it():
+    assert CERTIFICATE["places are"].startswith("units of the spine, not published places: a move")
+    plain = TopDown.from_preset("e2e-2018", epsilon=1)
+    tree = full_tree(("nation", "state", "district"))
+    found = plain.certificate(load_schema("e2e-2018"), tree)
+    assert "of a district within" in found
+    assert "places are" not in found
 
 
 def test_the_largest_sum_along_a_path_is_stated():

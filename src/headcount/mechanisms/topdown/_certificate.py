@@ -15,6 +15,10 @@ from headcount.tabulate import Query
 
 DELTA = "1e-10"
 """At which the Census Bureau stated its epsilons."""
+ON_SPINE = (
+    "units of the spine, not published places: a move costs the line of the smallest unit of the "
+    "spine that holds both ends, which can be larger than the published place that holds both"
+)
 
 
 def certificate_of(
@@ -26,6 +30,9 @@ def certificate_of(
     unit: UnitOfPrivacy,
 ) -> dict[str, Any]:
     """The whole loss, that of each attribute, and that of a leaf within a unit of each level.
+
+    Where the number of records of every leaf is exact no neighbour moves one to another leaf, and
+    nothing is said of leaves within larger units.
 
     where
         plan        what is measured
@@ -40,17 +47,22 @@ def certificate_of(
     shows |= {query.name: _shown(query, schema) for query in settings.marginals}
     whole = total_loss(plan, unit)
     assert whole is not None  # settings that measure nothing have no certificate
-    return {
+    said: dict[str, Any] = {
         "unit": str(unit),
         "whole": _stated(whole),
         "of a change of one attribute": {
             name: _stated(loss) for name, loss in attribute_losses(measured, shows=shows).items()
         },
-        f"of a {geography.leaf} within": {
-            level: _stated(loss)
-            for level, loss in leaf_losses(measured, levels=geography.levels).items()
-        },
     }
+    if any(one.level == geography.leaf for one in settings.invariant):
+        return said
+    said[f"of a {geography.leaf} within"] = {
+        level: _stated(loss)
+        for level, loss in leaf_losses(measured, levels=geography.levels).items()
+    }
+    if settings.spine:
+        said["places are"] = ON_SPINE
+    return said
 
 
 def _shown(query: Query, schema: Schema) -> tuple[str, ...]:
