@@ -171,6 +171,21 @@ def test_two_outer_passes_with_the_table_of_the_first_as_an_equality(tmp_path: P
     )  # ages are the second pass's
 
 
+def test_outer_passes_in_one_workspace_take_no_parts_of_each_other(tmp_path: Path):
+    """Each is what it is alone, and made a second time it is the same again."""
+    published(settings(zcdp(1), invariants=()), village(), tmp_path / "m")
+    start = start_from(tmp_path / "m")
+    table = answers(village().dense()[::-1], KIND)
+    passes = [start, keeping(start, "kind", table), keeping(start, "kind", table + 1), start]
+    context = Context(workspace=storage_at(tmp_path / "w"))
+    for one in passes:
+        together, alone = estimate_from(one, context=context), estimate_from(one)
+        for level in VILLAGE.levels:
+            np.testing.assert_array_equal(together.at(level), alone.at(level))
+    kept = estimate_from(passes[1], context=context)
+    assert np.array_equal(answers(counts_at(kept, "leaf"), KIND), table)
+
+
 def test_a_table_of_another_form_is_refused(tmp_path: Path):
     published(bounded(zcdp(1)), village(), tmp_path)
     with pytest.raises(InputError, match="found 2 x 3 numbers, or some below 0, expected 7 x 3: a"):

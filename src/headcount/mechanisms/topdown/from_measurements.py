@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ class PublishedStart:
         answers        the answers, each with the share that paid for it
         restrictions   what the release keeps
         joint          totals that units of a level have together
+        kept           digests of the tables that are kept beside (see ``keeping``), in their order
         not_kept       for each level the units of the measured tree without an exact total: parts
                        of a published unit whose total the files do not have
     """
@@ -74,6 +76,7 @@ class PublishedStart:
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
     not_kept: Mapping[str, Ints] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -240,6 +243,7 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
         )
     if published.spine is not None:
         answers = answers[published.along_spine]
+    kept = sha256(query.encode() + b"\0" + np.ascontiguousarray(answers).tobytes()).hexdigest()
     restrictions = dict(start.restrictions)
     for depth in range(len(tree.levels) - 1, -1, -1):
         level, exact = tree.levels[depth], Restriction(asked, answers, answers)
@@ -248,7 +252,7 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
         if depth:
             first = tree.children_start(tree.levels[depth - 1])
             answers = np.add.reduceat(answers, first)
-    return replace(start, restrictions=restrictions)
+    return replace(start, restrictions=restrictions, kept=(*start.kept, kept))
 
 
 def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str, float]]:
@@ -258,7 +262,8 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
     with _bounds_place(context.workspace) as place:
         if place is not None and context.workspace is not None:
             restrictions = bounds_in_files(restrictions, place)
-            made_from = (measurements.digest + repr(start.mechanism)).encode()
+            told = (measurements.digest, repr(start.mechanism), *start.kept)
+            made_from = "".join(told).encode()
             parts = PartFiles(context.workspace, 0, made_from=made_from)
         with _answers(start, context) as answers:
             made = descend(
