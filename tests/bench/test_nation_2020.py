@@ -102,7 +102,7 @@ def test_the_preset_runs_along_a_spine_and_keeps_every_constraint(passes):
     assert bypassed > 100
     readings = {one.what.strip(): one for one in bench._along_spine(ran, ran, plain=1.0)}
     assert readings["beside one pass"].value == 1
-    assert readings["beside one pass"].at_most is None  # limits are those of 1 % and of the whole
+    assert readings["beside one pass"].at_most is None  # less than 1 % is too little to tell
     assert ran["records"][0] == (ran["people"] if passes == 2 else 0)  # lines, all of them checked
     assert readings["lines of people that are not there"].passed == (passes == 2)
     assert all(one.passed for one in list(readings.values())[:-1])

@@ -47,8 +47,8 @@ STEEPEST = 1.1
 LIMITS = {1: (1_200, 4.0), 0.05: (60, 1.5)}
 """CPU seconds and GiB that a share of the nation may take."""
 COUNTY_LIMITS = 20, 1.0
-TWO_PASSES = {1: 1.3, 0.01: 1.5}
-"""CPU of two passes as a multiple of one, by share of the nation."""
+WHOLE_PASSES, PASSES = 1.3, 1.5
+"""CPU of two passes as a multiple of one: of the whole nation, and of 1 % or more of it."""
 ONE_THREAD = 0.01
 """Shares up to which the preset runs on one thread."""
 BUREAU = "the Bureau's run of the whole nation: 10.5 hours on a cluster (times in its certificates)"
@@ -340,7 +340,8 @@ def _along_spine(one: Ran, two: Ran, *, plain: float) -> list[Reading]:
     """
     (leaves, bypassed, uneven), (lines, _, cpu) = two["paths"], two["records"]
     many, broken = (one["constraints"][i] + two["constraints"][i] for i in (0, 1))
-    ratio, limit = _cpu(two) / _cpu(one), TWO_PASSES.get(two["share"])
+    ratio = _cpu(two) / _cpu(one)
+    limit = None if two["share"] < ONE_THREAD else PASSES if two["share"] < 1 else WHOLE_PASSES
     return [
         Reading("preset of 2020, along a spine: counts to release", _cpu(two), "s CPU"),
         Reading("  beside one pass", ratio, "x", f"one pass: {_cpu(one):.1f} s", at_most=limit),
