@@ -28,7 +28,7 @@ class Watched:
 def watching() -> Iterator[Watched]:
     """Listen at the two doors of ``solve``."""
     seen = Watched()
-    solve, round_ = passes.least_squares, rounding.round_batch
+    solve, round_ = leastsquares.least_squares, rounding.round_batch
 
     def least_squares(batch: Batch, **named: Any) -> leastsquares.Solved:
         solved = solve(batch, **named)
