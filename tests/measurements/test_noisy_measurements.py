@@ -276,6 +276,33 @@ def test_an_exact_total_that_is_not_among_the_constraints_is_refused(theirs: Bur
     assert "level 'state', geounit '044': found no constraint that 'total' is exact" in said
 
 
+@pytest.mark.parametrize(
+    ("level", "name", "sign"),
+    [("county", "hhgq_total_ub_con", "<="), ("tract", "hhgq_total_lb_con", ">=")],
+)
+def test_a_bound_that_one_unit_lacks_is_refused(
+    theirs: BureauFiles, level: str, name: str, sign: str
+):
+    """A row that is lost is not taken for no bound."""
+    code = {"county": "044001", "tract": "044001000100"}[level]
+    gone = (pl.col("query_name") == name) & (pl.col("geocode") == code)
+    theirs.change(level, "Constraint", lambda f: f.filter(~gone))
+    said = refused(theirs.folder)
+    found = f"no row for 'hhgq' with the sign {sign!r} or '=' in Constraint (1 of "
+    assert f"level {level!r}, geounit {code!r}: found {found}" in said
+    assert "expected the constraints of every geounit, where some have them" in said
+
+
+def test_an_exact_total_that_one_unit_lacks_is_refused(theirs: BureauFiles):
+    """Only a unit in parts may have none."""
+    gone = (pl.col("query_name") == "total_con") & (pl.col("geocode") == "044")
+    theirs.change("state", "Constraint", lambda f: f.filter(~gone))
+    said = refused(theirs.folder)
+    assert (
+        "level 'state', geounit '044': found no row for 'total' with the sign '>=' or '='" in said
+    )
+
+
 def test_in_our_files_every_unit_has_its_constraints(ours: Path):
     part = ours / "tract.parquet/Constraint/part-00000.parquet"
     about = pl.read_parquet_metadata(part)["headcount"]

@@ -1,5 +1,6 @@
 """Published noisy measurements, read by ranges of units: no truth, and nothing to spend."""
 
+from headcount.measurements._places import in_parts, without_part
 from headcount.measurements.noisy import NoisyMeasurements, PublishedBounds, read_measurements
 
-__all__ = ["NoisyMeasurements", "PublishedBounds", "read_measurements"]
+__all__ = ["NoisyMeasurements", "PublishedBounds", "in_parts", "read_measurements", "without_part"]

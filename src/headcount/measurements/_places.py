@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints32
+from headcount.arrays import Flags, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, geography_of
@@ -149,3 +149,15 @@ def tabulated(tree: Geography) -> Geography:
     places = pl.DataFrame({str(k): named[level] for k, level in enumerate(tree.levels[1:])})
     published = geography_of(places.sort(places.columns), source, name="measurements")
     return replace(published, spine=spine)
+
+
+def without_part(code: str) -> str:
+    """A code on the spine without its first character, which says which part of a unit it is."""
+    return code[1:]
+
+
+def in_parts(codes: NDArray[np.str_]) -> Flags:
+    """Units whose codes differ from another's in the first character alone: which part it is."""
+    whole = np.array([without_part(code) for code in codes.tolist()])
+    _, number, times = np.unique(whole, return_inverse=True, return_counts=True)
+    return np.asarray((times[number] > 1) & (np.char.str_len(whole) > 0))

@@ -26,7 +26,13 @@ from headcount.measurements._files import (
     refuse_two_runs,
     table_files,
 )
-from headcount.measurements._places import codes_in, described_places, tabulated, tree_of_codes
+from headcount.measurements._places import (
+    codes_in,
+    described_places,
+    in_parts,
+    tabulated,
+    tree_of_codes,
+)
 from headcount.measurements._rows import MISSING, RowKind, TableRows, index_rows
 from headcount.measurements.form import (
     ANSWERS,
@@ -229,7 +235,10 @@ def read_measurements(
         tree=tree,
     )
     for level in source.levels:
-        _refuse_unbounded(made, level)
+        if made.said:
+            _refuse_unbounded(made, level)
+        else:
+            _refuse_gaps(made, level, spine=spine)
     return made
 
 
@@ -381,8 +390,6 @@ class _Kinds:
 
 def _refuse_unbounded(made: NoisyMeasurements, level: str) -> None:
     """Refuse units without constraints, where files say that every unit has some."""
-    if not made.said:
-        return
     table, units = made.levels[level].constraints, made.tree.size(level)
     for query in made.bounded[level]:
         for first in range(0, units, UNITS_AT_ONCE):
@@ -398,4 +405,34 @@ def _refuse_unbounded(made: NoisyMeasurements, level: str) -> None:
                     place=f"level {level!r}, geounit {str(code)!r}",
                     found=f"no row for {query!r} in {CONSTRAINTS}",
                     expected="the constraints of every geounit",
+                )
+
+
+def _refuse_gaps(made: NoisyMeasurements, level: str, *, spine: bool) -> None:
+    """Refuse units of others' files without a bound that other units of the level have.
+
+    A row that is lost would otherwise be no bound. The exact total of a unit that the spine has in
+    parts is no constraint of any of them.
+    """
+    table, codes = made.levels[level].constraints, made.tree.units[made.tree.depth(level)]
+    for query in made.bounded[level]:
+        for sign in (LEAST, MOST):
+            own = [(query, one) for one in (sign, EXACT) if (query, one) in table.rows]
+            if not own:
+                continue
+            gaps = []
+            for first in range(0, len(codes), UNITS_AT_ONCE):
+                some = range(first, min(first + UNITS_AT_ONCE, len(codes)))
+                there = np.logical_or.reduce([table.there(key, some) for key in own])
+                gaps.append(first + np.flatnonzero(~there))
+            gap = np.concatenate(gaps)
+            if len(gap) and spine and not made.queries[query].by:
+                gap = gap[~in_parts(codes)[gap]]
+            if len(gap):
+                raise InputError(
+                    str(made.folder),
+                    place=f"level {level!r}, geounit {str(codes[gap[0]])!r}",
+                    found=f"no row for {query!r} with the sign {sign!r} or {EXACT!r} in "
+                    f"{CONSTRAINTS} ({len(gap):,} of {len(codes):,} geounits have none)",
+                    expected="the constraints of every geounit, where some have them",
                 )

@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
-from headcount.measurements import NoisyMeasurements, PublishedBounds, read_measurements
+from headcount.measurements import (
+    NoisyMeasurements,
+    PublishedBounds,
+    in_parts,
+    read_measurements,
+    without_part,
+)
 from headcount.mechanisms._base import Context
 from headcount.mechanisms._outcome import CountsOutcome, Making
 from headcount.mechanisms.topdown._along_spine import off_spine
@@ -118,7 +123,7 @@ class PublishedStart:
     def _places(self, level: str) -> set[str]:
         """The published units of a level whose totals are not kept, by their codes."""
         codes = self.measurements.tree.units[self.measurements.tree.depth(level)]
-        return {_without_part(str(codes[unit])) for unit in self.not_kept[level]}
+        return {without_part(str(codes[unit])) for unit in self.not_kept[level]}
 
     def _exact_bounds(self) -> Iterator[str]:
         """Bounds in others' files that the settings do not tell of: they are exact numbers too."""
@@ -128,7 +133,7 @@ class PublishedStart:
         for level, those in self.restrictions.items():
             parts = np.zeros(0, dtype=np.int64)
             if settings.spine and tree.depth(level) <= depth:
-                parts = np.flatnonzero(_in_parts(tree.units[tree.depth(level)]))
+                parts = np.flatnonzero(in_parts(tree.units[tree.depth(level)]))
             for one in those:
                 name = one.query.name
                 if name not in told and binding_groups(one).any():
@@ -437,8 +442,8 @@ def _refuse_inexact(
             own = [one for one in restrictions[level] if one.query.name == invariant.query]
             free = _free_units(own[0]) if own else np.arange(tree.size(level))
             if settings.spine and not measurements.said:
-                in_parts = _in_parts(tree.units[tree.depth(level)])
-                if (lost := in_parts[free]).any():
+                parts = in_parts(tree.units[tree.depth(level)])
+                if (lost := parts[free]).any():
                     log.warning(
                         "%s: no constraint has the total of %d units of %r that the spine has in "
                         "parts: it is not kept",
@@ -457,17 +462,6 @@ def _refuse_inexact(
                     expected=f"one for every geounit: it is invariant at {invariant.level!r}",
                 )
     return not_kept
-
-
-def _in_parts(codes: NDArray[np.str_]) -> Flags:
-    """Units whose codes differ from another's in the first character alone: which part it is."""
-    whole = np.array([_without_part(code) for code in codes.tolist()])
-    _, number, times = np.unique(whole, return_inverse=True, return_counts=True)
-    return np.asarray((times[number] > 1) & (np.char.str_len(whole) > 0))
-
-
-def _without_part(code: str) -> str:
-    return code[1:]
 
 
 def _of_units(restriction: Restriction, units: Ints) -> Restriction:
