@@ -13,10 +13,13 @@ from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.quarters import Quarters
+from headcount.privacy import Guarantee
+from headcount.progress import silent
 from headcount.release import _mdf_2020, mdf_2020_check
 from headcount.release._mdf_2020 import (
     PERSON_FIELDS,
     UNIT_FIELDS,
+    ExactTotals,
     refuse_other_records,
     write_checked_2020,
     write_persons_2020,
@@ -24,8 +27,10 @@ from headcount.release._mdf_2020 import (
 )
 from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
 from headcount.release.publication import MdfFiles
+from headcount.release.release import CountsRelease
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
+from headcount.tabulate import Counts
 
 PERSONS, UNITS = load_schema("redistricting-2020"), load_schema("h1-2020")
 CODES = ("440010001001000", "440010001001001", "440010001002000")
@@ -155,6 +160,63 @@ def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, monkeypatch: py
     said = r"MDF_PER_2020.txt: found CENRACE '64' is no value of the layout, expected a file that"
     with pytest.raises(RunError, match=said):
         write_checked_2020(people(), persons=True, **given)
+
+
+def release_of(counts: Any, schema: Schema) -> CountsRelease:
+    return CountsRelease(
+        schema=schema,
+        geography=place(),
+        mechanism="a wrong one",
+        guarantee=Guarantee.none("a test"),
+        key_kind="none",
+        backend="none",
+        tables={"block": counts},
+    )
+
+
+@pytest.mark.parametrize("level", ["us", "block"])
+def test_a_release_with_people_too_many_in_a_state_is_refused(tmp_path: Path, level: str):
+    """Every line is right, and the counts are those of the file: the exact totals are others."""
+    quarters = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
+    given: Any = {"quarters": quarters, "progress": silent}
+    truth = Counts(PERSONS, place(), "block", people())
+    files = MdfFiles(exact_at=("us", level)).knowing(truth)
+    files.write(release_of(people(), PERSONS), tmp_path / "right", **given)
+    wrong = people().toarray()
+    wrong[0, 0] += 7
+    said = r"MDF_PER_2020.txt: found state 44: 11 people, published 4, expected a file that keeps"
+    with pytest.raises(RunError, match=said):
+        files.write(release_of(csr_array(wrong), PERSONS), tmp_path / "wrong", **given)
+    MdfFiles().knowing(truth).write(  # nothing is exact
+        release_of(csr_array(wrong), PERSONS), tmp_path / "free", **given
+    )
+
+
+def test_a_release_with_housing_units_too_many_in_a_block_is_refused(tmp_path: Path):
+    quarters = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
+    given: Any = {"quarters": quarters, "progress": silent}
+    homes = np.array([[1, 2], [0, 4], [0, 1]])
+    truth = Counts(UNITS, place(), "block", csr_array(homes))
+    files = MdfFiles(exact_at=("block",)).knowing(truth)
+    vacant = homes[:, ::-1]  # another status is no other number
+    files.write(release_of(csr_array(vacant), UNITS), tmp_path / "right", **given)
+    homes[1, 0] += 7
+    said = rf"MDF_UNIT_2020.txt: found block {CODES[1]}: 11 housing units, published 4, expected"
+    with pytest.raises(RunError, match=said):
+        files.write(release_of(csr_array(homes), UNITS), tmp_path / "wrong", **given)
+    loose = MdfFiles(exact_at=("us",)).knowing(truth)  # no block is exact
+    loose.write(release_of(csr_array(homes), UNITS), tmp_path / "loose", **given)
+
+
+def test_an_exact_total_of_two_states_together_is_that_of_neither(tmp_path: Path):
+    codes = (CODES[0], CODES[1], "450010001002000")
+    quarters = Quarters(place(codes), "hhgq", STAND, np.zeros(3, dtype=np.int64))
+    given: Any = {"geography": place(codes), "quarters": quarters, "persons": True}
+    together = ExactTotals("us", np.array([5]))
+    write_checked_2020(people(), folder=tmp_path, exact=together, **given)
+    apart = ExactTotals("block", np.array([3, 0, 2]))
+    with pytest.raises(RunError, match="found state 45: 1 people, published 2"):
+        write_checked_2020(people(), folder=tmp_path, exact=apart, **given)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from headcount.cli.check import check
 from headcount.errors import HeadcountError, RunError
+from headcount.mechanisms import protect
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
 from headcount.release import _mdf_2020
 from headcount.release.directory import RunDirectory
+from headcount.release.release import CountsRelease
 from headcount.run.protect import protect_run
 from tests.mechanisms.topdown.presets_2020 import tables
 
@@ -84,6 +89,30 @@ def test_a_broken_file_of_records_ends_the_run_which_can_resume(
     protect_run(config(island, "persons"))
     assert RunDirectory(island / "persons").is_complete
     assert spent(island) == RHO
+
+
+@pytest.mark.parametrize(
+    ("product", "said"),
+    [
+        ("persons", r"MDF_PER_2020.txt: found state 72: [\d,]+ people, published"),
+        ("units", r"MDF_UNIT_2020.txt: found block \d{15}: [\d,]+ housing units, published"),
+    ],
+)
+def test_a_release_that_has_other_totals_than_the_exact_ones_ends_the_run(
+    island: Path, monkeypatch: pytest.MonkeyPatch, product: str, said: str
+):
+    """Seven records too many where some are already, so that nothing else is wrong."""
+
+    def wrong(*given: Any, **keys: Any) -> CountsRelease:
+        release = protect(*given, **keys).as_counts()
+        leaf = csr_array(release.tables["block"])
+        leaf.data[0] += 7
+        return replace(release, tables={**release.tables, "block": leaf})
+
+    monkeypatch.setattr("headcount.run.protect.protect", wrong)
+    with pytest.raises(RunError, match=said):
+        protect_run(config(island, product))
+    assert not RunDirectory(island / product).is_complete
 
 
 def first(column: str, value: object) -> pl.Expr:

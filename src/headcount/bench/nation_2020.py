@@ -180,7 +180,7 @@ def _written_lines(mechanism: TopDown, release: Any, counts: Counts, out: Path) 
 
     Returns how many lines there are besides the header.
     """
-    publication = mechanism.publications()["mdf"]
+    publication = mechanism.publications()["mdf"].knowing(counts)
     (path,) = publication.write(release, out, quarters=counts.quarters, progress=silent)
     with path.open("rb") as file:
         pieces = iter(lambda: file.read(1 << 24), b"")

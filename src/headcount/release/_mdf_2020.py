@@ -9,6 +9,7 @@ is read again and checked (mdf_2020_check.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,14 @@ OCCUPIED, VACANT, NO_STATUS = "1", "2", "0"
 LEAVES_AT_ONCE = 1 << 14
 
 
+@dataclass(frozen=True, eq=False)
+class ExactTotals:
+    """How many people, or housing units, each unit of a level has: published without noise."""
+
+    level: str
+    totals: Ints
+
+
 def write_checked_2020(
     counts: LeafCounts,
     *,
@@ -54,6 +63,7 @@ def write_checked_2020(
     geography: Geography,
     quarters: Quarters,
     folder: Path,
+    exact: ExactTotals | None = None,
     progress: Progress = silent,
 ) -> tuple[Path]:
     """Write the file of people or of units, read it again and refuse what breaks a rule.
@@ -62,20 +72,23 @@ def write_checked_2020(
         counts     protected people, or housing units, of each block
         quarters   the living quarters that are published exactly; for units the facilities among
                    them
+        exact      totals that the file must have; where none are known for every state, or for
+                   every block of a file of units, it must have those of the counts
     """
     from scipy.sparse import csr_array
 
     blocks, stand = geography.units[-1], quarters.occupied.copy()
-    homes = np.asarray(csr_array(counts).sum(axis=1), dtype=np.int64)
+    records = np.asarray(csr_array(counts).sum(axis=1), dtype=np.int64)
     if persons:
         (path,) = write_persons_2020(counts, geography=geography, folder=folder, progress=progress)
         stand[:, 0] += quarters.vacant
-        codes, of_block = np.unique(blocks.astype("<U2"), return_inverse=True)
-        people = np.bincount(of_block, weights=homes).astype(np.int64)
-        states = dict(zip(codes.tolist(), people.tolist(), strict=True))
+        states = _of_states(records, geography, exact)
         faults = faults_of_persons(path, blocks=blocks, quarters=stand, states=states)
     else:
         facilities = stand[:, 1:].sum(axis=1)
+        homes = records
+        if exact is not None and exact.level == geography.leaf:
+            homes = exact.totals
         (path,) = write_units_2020(
             counts, geography=geography, facilities=facilities, folder=folder, progress=progress
         )
@@ -86,6 +99,25 @@ def write_checked_2020(
             f"{path}: found {faults[0]}{more}, expected a file that keeps every rule of its layout"
         )
     return (path,)
+
+
+def _of_states(people: Ints, geography: Geography, exact: ExactTotals | None) -> dict[str, int]:
+    """People by code of state: from exact totals, where every unit of these is in one state.
+
+    where
+        people   those of each block that the release has
+    """
+    codes, state = np.unique(geography.units[-1].astype("<U2"), return_inverse=True)
+    number = np.zeros(len(codes), dtype=np.int64)
+    if exact is not None:
+        of_block = geography.ancestors(exact.level)
+        of_unit = np.zeros(len(exact.totals), dtype=np.int64)
+        of_unit[of_block] = state
+        if (of_unit[of_block] == state).all():
+            np.add.at(number, of_unit, exact.totals)
+            return dict(zip(codes.tolist(), number.tolist(), strict=True))
+    np.add.at(number, state, people)
+    return dict(zip(codes.tolist(), number.tolist(), strict=True))
 
 
 def write_persons_2020(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+
+import numpy as np
 
 from headcount.errors import ConfigError
 from headcount.population import Population
@@ -15,6 +17,7 @@ from headcount.progress import Progress
 from headcount.release._mdf import refuse_other_layout, write_mdf
 from headcount.release._mdf_2020 import (
     PERSONS_LAYOUT,
+    ExactTotals,
     layout_of,
     refuse_other_records,
     write_checked_2020,
@@ -23,6 +26,7 @@ from headcount.release._sampled import refuse_weight, write_sample
 from headcount.release._tidy import refuse_same_names, write_tidy
 from headcount.release.mdf_2020_check import CAP, FLOORS
 from headcount.release.release import Release
+from headcount.tabulate import Counts
 
 MEASUREMENTS = "measurements"
 """The noisy measurements: written while they are drawn, in the folder of that name."""
@@ -34,6 +38,13 @@ class Publication(ABC):
     @abstractmethod
     def check(self, population: Population) -> None:
         """Refuse people for whom it could not be written: before a loss, not after."""
+
+    def knowing(self, counts: Counts) -> Publication:
+        """The same with those totals of the protected records that the release has exactly.
+
+        Files can then be checked against them. Nothing else may be taken from the counts.
+        """
+        return self
 
     @abstractmethod
     def write(
@@ -74,11 +85,24 @@ class MdfFiles(Publication):
     where
         caps, floors   the most and the fewest people in one living quarters of each type
         vacant         whether vacant homes count as any other
+        exact_at       levels at which the number of people, or of housing units, is exact
+        exact          that number for each unit of the finest of these levels, once it is known
     """
 
     caps: tuple[int, ...] = ()
     floors: tuple[int, ...] = ()
     vacant: bool = False
+    exact_at: tuple[str, ...] = ()
+    exact: ExactTotals | None = field(default=None, compare=False, repr=False)
+
+    def knowing(self, counts: Counts) -> MdfFiles:
+        """The same with the exact totals."""
+        if not self.exact_at:
+            return self
+        level = max(self.exact_at, key=counts.geography.depth)
+        totals = np.zeros(counts.geography.size(level), dtype=np.int64)
+        np.add.at(totals, counts.geography.ancestors(level), counts.totals())
+        return replace(self, exact=ExactTotals(level, totals))
 
     def check(self, population: Population) -> None:
         """Refuse a domain that no layout has fields for."""
@@ -121,6 +145,7 @@ class MdfFiles(Publication):
             persons=layout == PERSONS_LAYOUT,
             geography=geography,
             quarters=known,
+            exact=self.exact,
             folder=folder,
             progress=progress,
         )

@@ -297,7 +297,8 @@ def _make(
     more = [
         path
         for kind, publication in prepared.publications.items()
-        for path in publication.write(
+        # After other steps what is exact is so of the records that these made, not of the data.
+        for path in (publication.knowing(data.counts) if mechanism.single else publication).write(
             release, directory.release / kind, quarters=data.counts.quarters, progress=progress
         )
     ]

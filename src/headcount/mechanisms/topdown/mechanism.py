@@ -216,15 +216,18 @@ class TopDown(TopDownSettings, PostTabular):
         People are placed in living quarters only where each of these has somebody.
         """
         found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
+        exact_at = tuple(dict.fromkeys(one.level for one in self.invariant))
         living = next((one for one in self.bounds if isinstance(one, QuartersBounds)), None)
         if living is not None:
             floors = living.floors or (1,) * len(living.caps)
-            found["mdf"] = MdfFiles(caps=living.caps, floors=floors, vacant=living.vacant)
+            found["mdf"] = MdfFiles(
+                caps=living.caps, floors=floors, vacant=living.vacant, exact_at=exact_at
+            )
             # Which homes are vacant is not published where they count as any other.
             if not living.vacant and min(floors) > 0:
                 found["microdata"] = PeopleInQuarters()
         elif self.unit.of_housing_unit:
-            found["mdf"] = MdfFiles()
+            found["mdf"] = MdfFiles(exact_at=exact_at)
         return found
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
