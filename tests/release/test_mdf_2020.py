@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -228,8 +229,15 @@ def test_bounds_under_which_the_check_could_fail_are_refused_beforehand(caps, fl
     given: Any = {"schema": PERSONS, "geography": place(), "quarters": standing}
     people = Population(name="people", unit=none, cell=none, **given)
     MdfFiles(caps=(99_999,) * 8, floors=(0, 1, 1, 1, 1, 1, 1, 1)).check(people)
-    with pytest.raises(ConfigError, match="found 'mdf' with looser bounds than its layout's"):
+    said = (
+        f"run.publish: found 'mdf' with bounds that its layout does not allow: caps of up to "
+        f"{max(caps):,}, floors {list(floors)}, expected caps of at most 99,999 and floors of"
+    )
+    with pytest.raises(ConfigError, match=re.escape(said)):
         MdfFiles(caps=caps, floors=floors).check(people)
+    said = f"floors {list(floors)}, vacant homes counted as any other, expected"
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        MdfFiles(caps=caps, floors=floors, vacant=True).check(people)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ class LevelRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyMeasurements:
-    """Published measurements and constraints. It says where they are, and can be sent about.
+    """Published measurements and constraints. Can be sent to other processes.
+
+    It holds where the files are, not what is in them.
 
     where
         folder      where the files are
@@ -75,7 +77,7 @@ class NoisyMeasurements:
         bounded     for each level the queries with constraints, in their order
         said        what the files say of themselves: settings, guarantee; empty for others' files
         geography   the places that are published, with the tree that was measured if that is
-                    another; not sent about, since it is as large as the places are many
+                    another; not sent to other processes, since it grows with the number of places
         tree        the measured tree by the codes of the files, likewise
     """
 

@@ -118,10 +118,12 @@ class MdfFiles(Publication):
             loose |= max(self.caps, default=0) > CAP
             expected = f"caps of at most {CAP:,} and floors of at least {list(FLOORS)}"
         if loose:
+            homes = ", vacant homes counted as any other" if self.vacant else ""
             raise ConfigError(
                 population.name,
                 place="run.publish",
-                found="'mdf' with looser bounds than its layout's",
+                found=f"'mdf' with bounds that its layout does not allow: caps of up to "
+                f"{max(self.caps, default=0):,}, floors {list(self.floors)}{homes}",
                 expected=expected,
             )
 

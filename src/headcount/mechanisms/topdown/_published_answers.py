@@ -25,7 +25,7 @@ SAME_VARIANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PublishedAnswers:
-    """Noisy answers that somebody has published; it can be sent about, and holds no secret."""
+    """Noisy answers that somebody has published, no secret; can be sent to other processes."""
 
     measurements: NoisyMeasurements
     planned: Planned

@@ -1,8 +1,8 @@
 """A piece of work, wherever it runs: measure, then estimate, then write one part.
 
-What is sent about is a range of parents, and where the files are. Whoever works on it opens the
-truth and the key, in ``Measurements`` alone; the estimate is a pure function of what that gives
-out.
+What is sent to other processes is a range of parents, and where the files are. Whoever works on it
+opens the truth and the key, in ``Measurements`` alone; the estimate is a pure function of what
+that gives out.
 """
 
 from __future__ import annotations
