@@ -18,19 +18,28 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown import _publish as publish
-from headcount.mechanisms.topdown.from_measurements import estimate_from, keeping, start_from
+from headcount.mechanisms.topdown import _room_plan as room_plan
+from headcount.mechanisms.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    keeping,
+    start_from,
+)
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.privacy import UnitOfPrivacy, ZCDPLoss
 from headcount.progress import silent
 from headcount.release import CountsRelease
 from headcount.storage import storage_at
-from headcount.tabulate import CELLS, Counts
+from headcount.tabulate import CELLS, Counts, Query
 from tests.engines.by_files import by_files
 from tests.mechanisms.topdown import test_topdown_spine as spine
 from tests.mechanisms.topdown.small import (
+    AGE,
     BOUNDS,
     HALF,
     KIND,
+    STATE_TOTAL,
+    TOTAL,
     VILLAGE,
     add_up,
     answers,
@@ -190,6 +199,81 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path):
     published(bounded(zcdp(1)), village(), tmp_path)
     with pytest.raises(InputError, match="found 2 x 3 numbers, or some below 0, expected 7 x 3: a"):
         keeping(start_from(tmp_path), "kind", np.zeros((2, 3)))
+
+
+def test_a_table_that_fits_the_bounds_is_kept_beside_them(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    table = answers(village().dense(), KIND)
+    release = estimate_from(keeping(start_from(tmp_path), "kind", table))
+    assert np.array_equal(answers(counts_at(release, "leaf"), KIND), table)
+
+
+def test_a_table_outside_the_bounds_on_its_own_query_is_refused(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    table = answers(village().dense(), KIND)
+    table[0, 0] += 1000
+    with pytest.raises(
+        InputError, match=r"table of 'kind': level 'leaf', geounit .* found 10"
+    ) as e:
+        keeping(start_from(tmp_path), "kind", table)
+    assert "expected answers beside which the bounds on 'kind' can be kept: 'kind' " in str(e.value)
+
+
+def test_a_table_with_another_total_than_is_published_is_refused(tmp_path: Path):
+    published(settings(zcdp(1), invariants=(STATE_TOTAL,)), village(), tmp_path)
+    table = answers(village().dense(), KIND)
+    table[0, 0] += 1
+    said = r"level 'state', geounit \S+ found .* the bounds on 'total' can be kept: 'total' \d+$"
+    with pytest.raises(InputError, match=said):
+        keeping(start_from(tmp_path), "kind", table)
+
+
+def test_a_table_that_crosses_an_exact_one_is_refused_by_the_number_of_people(tmp_path: Path):
+    """Ages and kinds do not refine each other, but both count everybody."""
+    start = _without_bounds(tmp_path)
+    start = keeping(start, "age", answers(village().dense(), AGE))
+    table = answers(village().dense(), KIND)
+    table[0, 0] += 1
+    with pytest.raises(InputError, match=r"level 'leaf', geounit .* the bounds on 'age' can be"):
+        keeping(start, "kind", table)
+
+
+def test_people_where_nobody_can_be_are_refused(tmp_path: Path):
+    both = Query("both", ("kind", "age"))
+    published(settings(zcdp(1), queries=(TOTAL, KIND, AGE, both)), village(), tmp_path)
+    cells = np.zeros((7, 6), dtype=np.int64)
+    cells[2, 4] = 3  # under age in a nursing home
+    with pytest.raises(InputError, match=r"found 3 in 'both' .* expected 0: the schema has this"):
+        keeping(start_from(tmp_path), "both", cells)
+
+
+def test_a_table_of_an_unknown_query_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="found query 'sex', expected one of 'kind', 'age', 'to"):
+        keeping(_without_bounds(tmp_path), "sex", np.zeros((7, 2)))
+
+
+def test_another_total_of_parts_together_is_refused(tmp_path: Path):
+    published(spine.along(zcdp(1)), spine.people(), tmp_path)
+    table = answers(spine.people().dense(), KIND)
+    keeping(start_from(tmp_path), "kind", table)
+    table[0, 0] += 2
+    with pytest.raises(InputError, match=r"level 'state', geounit \S+ found \d+ in it and the oth"):
+        keeping(start_from(tmp_path), "kind", table)
+
+
+def _without_bounds(folder: Path) -> PublishedStart:
+    published(settings(zcdp(1)), village(), folder)
+    return start_from(folder)
+
+
+def test_totals_together_in_too_many_units_are_refused_from_files_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As the run would refuse them."""
+    published(spine.along(zcdp(1)), spine.people(), tmp_path)
+    monkeypatch.setattr(room_plan, "MOST_COUNTS", 1)
+    with pytest.raises(ConfigError, match="found exact totals of several units together"):
+        start_from(tmp_path)
 
 
 def test_a_table_is_kept_along_a_spine_too(tmp_path: Path):
