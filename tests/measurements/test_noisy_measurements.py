@@ -14,7 +14,12 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.measurements import NoisyMeasurements, read_measurements
+from headcount.mechanisms import Context, protect
 from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.population.redistricting_2020 import read_units_2020
+from headcount.privacy import UnitOfPrivacy
+from headcount.progress import silent
 from headcount.release import CountsRelease
 from headcount.schema import load_schema
 from headcount.storage import storage_at
@@ -402,3 +407,37 @@ def test_a_code_that_begins_with_no_parents_is_refused(theirs: BureauFiles):
         )
     said = refused(theirs.folder)
     assert "geounit '050009000100': found a code that begins with no geounit's" in said
+
+
+def test_of_housing_units_the_loss_of_a_person_is_stated_too(tmp_path: Path):
+    """By the settings' own guarantee: what is exact of every block is so of every part."""
+    blocks = pl.DataFrame(
+        {
+            "block": BLOCKS,
+            "state": [code[:2] for code in BLOCKS],
+            "county": [code[:5] for code in BLOCKS],
+            "tract": [code[:11] for code in BLOCKS],
+            "area": ["0012" if code in (BLOCKS[0], BLOCKS[5]) else "9999" for code in BLOCKS],
+            "place": ["00001"] * len(BLOCKS),
+            "subdivision": ["00001"] * len(BLOCKS),
+        }
+    )
+    units = pl.DataFrame(
+        [(code, "000", occupied, 5) for code in BLOCKS for occupied in (0, 1)],
+        schema=["block", "gqtype", "occupied", "count"],
+        orient="row",
+    )
+    homes = read_units_2020(units, blocks=blocks)
+    mechanism = TopDown.from_preset("h1-2020-us")
+    release = protect(homes, mechanism, seed=4, context=Context(measurements=tmp_path / "m"))
+    offered = mechanism.publications()["measurements"]
+    offered.write(release, tmp_path / "m", quarters=None, progress=silent)
+    theirs = as_the_bureau_has_it(tmp_path / "m", tmp_path / "theirs")
+    start = start_from(theirs.folder, mechanism, schema=homes.schema, levels=LEVELS)
+    stated = mechanism.guarantee(homes.schema, start.measurements.geography)
+    assert [loss.unit for loss in start.guarantee.losses] == [
+        UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE,
+        UnitOfPrivacy.CHANGE_ONE,
+    ]
+    assert start.guarantee == replace(stated, made_from=start.guarantee.made_from)
+    assert not start.notes

@@ -135,7 +135,9 @@ class PublishedStart:
         """Bounds in others' files that the settings do not tell of: they are exact numbers too."""
         settings, tree = self.mechanism, self.measurements.tree
         told = {one.query for one in (*settings.invariant, *settings.bounds)}
-        depth = max((tree.depth(one.level) for one in settings.invariant), default=-1)
+        # What is exact of every leaf is so of all parts: nothing of them is news.
+        exact = {one.level for one in settings.invariant} - {tree.leaf}
+        depth = max(map(tree.depth, exact), default=-1)
         for level, those in self.restrictions.items():
             parts = np.zeros(0, dtype=np.int64)
             if settings.spine and tree.depth(level) <= depth:
@@ -500,6 +502,7 @@ def _refuse_inexact(
     """
     tree, not_kept = measurements.tree, dict[str, Ints]()
     for invariant in settings.invariant:
+        without: dict[str, Ints] = {}
         for level in tree.levels[: tree.depth(invariant.level) + 1]:
             if level in joint:
                 continue
@@ -508,14 +511,7 @@ def _refuse_inexact(
             if settings.spine and not measurements.said:
                 parts = in_parts(tree.units[tree.depth(level)])
                 if (lost := parts[free]).any():
-                    log.warning(
-                        "%s: no constraint has the total of %d units of %r that the spine has in "
-                        "parts: it is not kept",
-                        measurements.folder,
-                        lost.sum(),
-                        level,
-                    )
-                    not_kept[level] = np.union1d(not_kept.get(level, free[:0]), free[lost])
+                    without[level] = free[lost]
                 free = free[~lost]
             if len(free):
                 code = str(tree.units[tree.depth(level)][free[0]])
@@ -525,6 +521,17 @@ def _refuse_inexact(
                     found=f"no constraint that {invariant.query!r} is exact",
                     expected=f"one for every geounit: it is invariant at {invariant.level!r}",
                 )
+        if invariant.level not in without:  # what is exact there adds up to what is above
+            continue
+        for level, units in without.items():
+            log.warning(
+                "%s: no constraint has the total of %d units of %r that the spine has in parts: it "
+                "is not kept",
+                measurements.folder,
+                len(units),
+                level,
+            )
+            not_kept[level] = np.union1d(not_kept.get(level, units), units)
     return not_kept
 
 
