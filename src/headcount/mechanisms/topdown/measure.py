@@ -207,7 +207,9 @@ class Measurements:
         if level not in self.classes:
             return self._draw(planned.law, stream, index)
         noise = np.zeros(len(index), dtype=np.int64)
-        where, own = np.asarray(index), self.classes[level][unit]
+        # A range becomes an array a hundred times quicker by its ends.
+        where = np.arange(index.start, index.stop) if isinstance(index, range) else index
+        own = self.classes[level][unit]
         for k, one in enumerate(planned.classes):
             if one is not None:
                 some = np.flatnonzero(own == k)
