@@ -31,11 +31,11 @@ from headcount.mechanisms._base import Context
 from headcount.mechanisms._outcome import CountsOutcome, Making
 from headcount.mechanisms.topdown._along_spine import off_spine
 from headcount.mechanisms.topdown._joint import JointTotals, groups_of
+from headcount.mechanisms.topdown._kept_table import of_units, refuse_impossible
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.mechanisms.topdown._pool import pooled
 from headcount.mechanisms.topdown._published_answers import PublishedAnswers, published_answers
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
-from headcount.mechanisms.topdown._tighten import attained
 from headcount.mechanisms.topdown.answers import AnswerSource, Planned, unit_classes
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
@@ -45,7 +45,6 @@ from headcount.mechanisms.topdown.restrict import (
     Restriction,
     Restrictions,
     binding_groups,
-    bound_name,
     invariant_words,
 )
 from headcount.mechanisms.topdown.truth import bounds_in_files
@@ -53,7 +52,6 @@ from headcount.privacy import Allocation, Guarantee
 from headcount.release import CountsRelease
 from headcount.release.receipt import guarantee_from_json
 from headcount.schema import Schema
-from headcount.solve.batch import NO_BOUND
 from headcount.storage import Storage
 from headcount.typed import from_table
 
@@ -61,9 +59,6 @@ log = logging.getLogger(__name__)
 
 PUBLISHED = "published"
 """The folder in a workspace for what is worked out from published files: rows and bounds."""
-
-UNITS_AT_ONCE = 1 << 14
-"""Units whose bounds are compared with a table at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +141,7 @@ class PublishedStart:
                 name = one.query.name
                 if name not in told and binding_groups(one).any():
                     yield f"the bounds on {name!r} of every {level}, as the files have them"
-                elif len(parts) and binding_groups(_of_units(one, parts)).any():
+                elif len(parts) and binding_groups(of_units(one, parts)).any():
                     yield (
                         f"the bounds on {name!r} of each of the {len(parts):,} parts in which the "
                         f"spine has a {level}, as the files have them"
@@ -263,67 +258,13 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
     restrictions = dict(start.restrictions)
     for depth in range(len(tree.levels) - 1, -1, -1):
         level, exact = tree.levels[depth], Restriction(asked, answers, answers)
-        _refuse_impossible(exact, level, start)
+        refuse_impossible(exact, level, measurements, start.restrictions, start.joint)
         others = tuple(one for one in restrictions[level] if one.query.name != query)
         restrictions[level] = (*others, exact)
         if depth:
             first = tree.children_start(tree.levels[depth - 1])
             answers = np.add.reduceat(answers, first)
     return replace(start, restrictions=restrictions, kept=(*start.kept, kept))
-
-
-def _refuse_impossible(exact: Restriction, level: str, start: PublishedStart) -> None:
-    """Refuse a table that no counts can have which keep the bounds of each unit of a level."""
-    schema, name = start.measurements.schema, exact.query.name
-    codes = start.measurements.tree.units[start.measurements.tree.depth(level)]
-    answers = exact.low[:]
-
-    def error(unit: int, found: str, expected: str) -> InputError:
-        place = f"level {level!r}, geounit {str(codes[unit])!r}"
-        return InputError(f"table of {name!r}", place=place, found=found, expected=expected)
-
-    nobody = np.ones(answers.shape[1], dtype=bool)
-    nobody[exact.query.groups(schema)[schema.possible]] = False
-    if len(some := np.argwhere((answers > 0) & nobody)):
-        unit, group = some[0].tolist()
-        found = f"{answers[unit, group]:,} in {bound_name(exact.query, schema, group)}"
-        raise error(unit, found, "0: the schema has this group as impossible")
-    if (joint := start.joint.get(level)) is not None:
-        people = joint.together(answers.sum(axis=1))
-        if len(wrong := np.flatnonzero(people != joint.of_units)):
-            unit = int(wrong[0])
-            found = f"{people[unit]:,} in it and the other parts of its published unit together"
-            raise error(unit, found, f"{joint.of_units[unit]:,}, which is published exactly")
-    own = start.restrictions[level]
-    for first in range(0, len(codes), UNITS_AT_ONCE):
-        units = np.arange(first, min(first + UNITS_AT_ONCE, len(codes)))
-        kept, bounds = _of_units(exact, units), [_of_units(one, units) for one in own]
-        for those in (*([one] for one in bounds), bounds):
-            settled = attained([*those, kept], schema)
-            broken = np.logical_or.reduce([(low > high).any(axis=1) for low, high in settled])
-            if broken.any():
-                unit = int(np.argmax(broken))
-                names = " and ".join(repr(one.query.name) for one in those)
-                raise error(
-                    first + unit,
-                    f"{', '.join(map(str, kept.low[:][unit].tolist()))}",
-                    f"answers beside which the bounds on {names} can be kept: "
-                    + "; ".join(_in_words(one, unit) for one in those),
-                )
-
-
-def _in_words(restriction: Restriction, unit: int) -> str:
-    """The bounds of one unit, group by group."""
-    low, high = np.maximum(restriction.low[:][unit], 0), restriction.high[:][unit]
-    said = (
-        f"{least} or more"
-        if most >= NO_BOUND
-        else f"{least} to {most}"
-        if most > least
-        else str(most)
-        for least, most in zip(low.tolist(), high.tolist(), strict=True)
-    )
-    return f"{restriction.query.name!r} {', '.join(said)}"
 
 
 def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str, float]]:
@@ -533,11 +474,6 @@ def _refuse_inexact(
             )
             not_kept[level] = np.union1d(not_kept.get(level, units), units)
     return not_kept
-
-
-def _of_units(restriction: Restriction, units: Ints) -> Restriction:
-    """The bounds of some units alone."""
-    return Restriction(restriction.query, restriction.low[units], restriction.high[units])
 
 
 def _free_units(restriction: Restriction) -> Ints:
