@@ -18,6 +18,7 @@ from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 
 PROBLEMS = 30
+QUICK = {"problems": 2}
 PATIENCE = 5.0  # seconds: OSQP can take minutes on the largest problems
 STATES = "49 states, totals fixed"
 
@@ -31,7 +32,7 @@ class PeerAnswer(NamedTuple):
     finished: bool
 
 
-def measure() -> list[Reading]:
+def measure(*, problems: int = PROBLEMS) -> list[Reading]:
     """CPU milliseconds a problem on one thread, ratios to PIQP and OSQP, and violations.
 
     Our time is all of ``least_squares`` on the batch. The others' is that of their solve call
@@ -42,10 +43,10 @@ def measure() -> list[Reading]:
     readings = []
     for name in SETTINGS:
         if name == STATES:
-            problems = [problem(name, seed=seed, children=49) for seed in range(3)]
+            made = [problem(name, seed=seed, children=49) for seed in range(min(problems, 3))]
         else:
-            problems = [problem(name, seed=seed) for seed in range(PROBLEMS)]
-        readings += _compare(name, problems)
+            made = [problem(name, seed=seed) for seed in range(problems)]
+        readings += _compare(name, made)
     return readings
 
 
