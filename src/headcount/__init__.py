@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headcount.evaluation.metrics import Metric as Metric
     from headcount.evaluation.truth import Truth as Truth
     from headcount.geography import Geography as Geography
+    from headcount.geography import off_spine_distance as off_spine_distance
     from headcount.geography.build import CodeColumns as CodeColumns
     from headcount.geography.build import Prefixes as Prefixes
     from headcount.init.read import bins as bins
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
     from headcount.population.readers import read_counts as read_counts
     from headcount.population.readers import read_microdata as read_microdata
     from headcount.population.readers import read_quarters as read_quarters
+    from headcount.population.redistricting_2020 import read_persons_2020 as read_persons_2020
+    from headcount.population.redistricting_2020 import read_units_2020 as read_units_2020
     from headcount.population.towns import towns as towns
     from headcount.population.us1940 import us1940 as us1940
     from headcount.privacy import Guarantee as Guarantee

@@ -96,7 +96,7 @@ def census_2020(folder: Path) -> None:
             "tract": [code[:11] for code in blocks],
             "area": ["9999"] * 6,
             "place": ["00001"] * 6,
-            "subdivision": ["00001"] * 6,
+            "subdivision": ["00001", "00001", "00002"] * 2,
         }
     ).write_csv(folder / "blocks.csv")
     rng, n = np.random.default_rng(2), 60

@@ -99,9 +99,10 @@ PYTHON = sorted({one.page for one in blocks() if one.language == "python"} - {"R
 
 @pytest.mark.parametrize("page", PYTHON)
 def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its blocks one after the other, as in a notebook, beside a file of people."""
+    """Its blocks one after the other, as in a notebook, beside files of people."""
     monkeypatch.chdir(tmp_path)
     files.people(tmp_path)
+    files.census_2020(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks():
         if block.page == page and block.language == "python":

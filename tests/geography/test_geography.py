@@ -1,5 +1,7 @@
 """Geographies: trees as arrays, and how they are built from tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -35,6 +37,21 @@ def test_a_regular_tree():
     assert geography.path("level_2", 4) == ("1", "1.1")
     assert geography.unit_numbers["2.2"] == 8
     assert repr(geography) == "<Geography whole 1, level_1 3, level_2 9>"
+
+
+def test_a_digest_of_places_tells_codes_parents_and_levels_apart():
+    one = tree([["w"], ["a", "b"], ["1", "2", "3"]], [[], [0, 0], [0, 0, 1]])
+    assert one.description()["units"] == {"whole": 1, "state": 2, "county": 3}
+    others = [
+        tree([["w"], ["a", "b"], ["1", "2", "3"]], [[], [0, 0], [0, 1, 1]]),
+        tree([["w"], ["a", "b"], ["1", "2", "4"]], [[], [0, 0], [0, 0, 1]]),
+        tree([["w"], ["a", "b"], ["2", "1", "3"]], [[], [0, 0], [0, 0, 1]]),
+        Geography(("whole", "state", "tract"), one.units, one.parents),
+    ]
+    digests = {place.description()["sha256"] for place in (one, *others)}
+    assert len(digests) == 5
+    wide = replace(one, units=tuple(codes.astype("<U9") for codes in one.units))
+    assert wide.digest == one.digest
 
 
 @given(geographies())

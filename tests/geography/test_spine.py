@@ -13,14 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.geography import Geography
-from headcount.geography.spine import (
-    BY_SUBDIVISION,
-    LEVELS,
-    UnitShares,
-    off_spine_distance,
-    optimised_spine,
-)
+from headcount.geography import Geography, off_spine_distance
+from headcount.geography.spine import BY_SUBDIVISION, LEVELS, UnitShares, optimised_spine
 
 SHARES = tuple(Fraction(one, 4099) for one in (104, 1440, 447, 687, 1256, 165))
 AREAS = ("9999", "9500", "8123", "0012", "4989", "5620", "7001", "9480")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,10 +15,12 @@ from scipy.sparse import csr_array
 from headcount.cli.check import check
 from headcount.errors import HeadcountError, RunError
 from headcount.mechanisms import protect
+from headcount.population.redistricting_2020 import read_persons_2020
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
 from headcount.release import _mdf_2020
 from headcount.release.directory import RunDirectory
 from headcount.release.release import CountsRelease
+from headcount.release.store import read_release
 from headcount.run.protect import protect_run
 from tests.mechanisms.topdown.presets_2020 import tables
 
@@ -68,6 +71,30 @@ def test_persons_and_units_add_up_for_a_person_who_moves(island: Path):
     assert len(lines) - 1 == pl.read_parquet(island / "persons.parquet").height
     lines = (units / "mdf" / "MDF_UNIT_2020.txt").read_text("utf-8").splitlines()
     assert len(lines) - 1 == pl.read_parquet(island / "units.parquet")["count"].sum()
+
+
+def test_the_release_describes_the_places_of_its_tables_and_those_that_were_measured(island: Path):
+    folder = RunDirectory(protect_run(config(island, "persons"))).release
+    receipt = json.loads((folder / "receipt.json").read_text("utf-8"))
+    people = read_persons_2020(
+        island / "persons.parquet",
+        blocks=island / "blocks.parquet",
+        units=island / "units.parquet",
+        whole="state",
+    )
+    spine = people.geography.spine
+    assert spine is not None
+    assert receipt["geography"] == {
+        "published": read_release(folder).geography.description(),
+        "measured": spine.description(),
+    }
+    package = json.loads((folder / "datapackage.json").read_text("utf-8"))
+    assert package["geography"] == receipt["geography"]
+    assert (
+        "the spine (state 1, county 2, tract 3, block_group 9, block 19)"
+        in (package["description"])
+    )
+    assert spine.digest != people.geography.digest
 
 
 def test_a_total_of_housing_units_is_charged_with_theirs(island: Path):

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError, did_you_mean
+
+AT_ONCE = 1 << 20
+"""Codes that are hashed together: they bound the memory."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +100,23 @@ class Geography:
         sized = zip(self.levels, self.units, strict=True)
         sizes = ", ".join(f"{level} {len(units):,}" for level, units in sized)
         return f"<Geography {sizes}>"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of levels, codes and parents, in their order; a spine has its own."""
+        hasher = sha256(b"headcount places 1")
+        for level, codes, parents in zip(self.levels, self.units, self.parents, strict=True):
+            hasher.update(f"\0\0{level}:{len(codes)}".encode())
+            for start in range(0, len(codes), AT_ONCE):
+                some = slice(start, start + AT_ONCE)
+                hasher.update("\0".join(["", *codes[some].tolist()]).encode())
+                hasher.update(parents[some].astype("<i4").tobytes())
+        return hasher.hexdigest()
+
+    def description(self) -> dict[str, Any]:
+        """Levels with their numbers of units, and the digest: for a receipt."""
+        sizes = {level: len(codes) for level, codes in zip(self.levels, self.units, strict=True)}
+        return {"units": sizes, "sha256": self.digest}
 
     @property
     def leaf(self) -> str:

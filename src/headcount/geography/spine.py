@@ -237,29 +237,3 @@ def _known_area() -> pl.Expr:
 
 def _pattern(pattern: str, column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).str.contains(pattern)
-
-
-def off_spine_distance(geography: Geography, inside: Flags) -> int:
-    """How many units must be added or subtracted to make an area of whole leaves.
-
-        c(u) = min( sum of c over children,  1 + sum of c' over children )
-
-    where
-        c       that of the part of the area in u: 1 for a leaf inside, 0 for one outside
-        c'      that of the rest of u, likewise
-        inside  for each leaf whether it is in the area
-    """
-    if inside.shape != (geography.size(geography.leaf),):
-        raise InputError(
-            "off-spine distance",
-            place="inside",
-            found=f"{inside.size} leaves",
-            expected=f"{geography.size(geography.leaf):,}, one for each leaf",
-        )
-    area, rest = inside.astype(np.int64), (~inside).astype(np.int64)
-    for depth in range(len(geography.levels) - 1, 0, -1):
-        parent, many = geography.parents[depth], len(geography.units[depth - 1])
-        of_area = np.bincount(parent, weights=area, minlength=many).astype(np.int64)
-        of_rest = np.bincount(parent, weights=rest, minlength=many).astype(np.int64)
-        area, rest = np.minimum(of_area, 1 + of_rest), np.minimum(of_rest, 1 + of_area)
-    return int(area[0])

@@ -207,6 +207,10 @@ class PostTabular(MethodBase):
         """What of the loss concerns single attributes and places, for the receipt."""
         return {}
 
+    def measured_along(self, geography: Geography) -> Geography:
+        """The tree whose units are measured; published are those of ``geography``."""
+        return geography
+
     def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """Which counts the statements about what is released exactly are about, where they are."""
         return {}

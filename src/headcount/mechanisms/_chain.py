@@ -206,6 +206,10 @@ class Chain:
         """What of the loss concerns one attribute or place; nothing after steps."""
         return {} if self.steps else self.last.certificate(schema, geography)
 
+    def measured_along(self, geography: Geography) -> Geography:
+        """The tree whose units the last step measures."""
+        return self.last.measured_along(geography)
+
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release promises about the people before all steps."""
         if self.single:

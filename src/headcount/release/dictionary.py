@@ -36,6 +36,7 @@ def described(
     mechanism: str,
     promises: Sequence[str],
     facts: Mapping[str, tuple[int, str]],
+    geography: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The descriptor of a release.
 
@@ -43,15 +44,32 @@ def described(
         files      name of each file, and the table in it; None where it is described elsewhere
         promises   the sentences of the guarantee
         facts      bytes and SHA-256 of each file
+        geography  the places of the tables and those that were measured, as in the receipt
     """
     names: set[str] = set()
     return {
         "profile": "data-package",
         "name": "release",
         "title": f"Protected counts by {in_plain_numbers(mechanism)}",
-        "description": "\n".join(promises),
+        "description": "\n".join([*promises, *_places_in_words(geography)]),
+        **({"geography": dict(geography)} if geography else {}),
         "resources": [_resource(name, sheet, *facts[name], names) for name, sheet in files],
     }
+
+
+def _places_in_words(geography: Mapping[str, Any]) -> list[str]:
+    """Both geographies in a sentence each, where they differ."""
+    if "measured" not in geography:
+        return []
+
+    def sizes(which: str) -> str:
+        return ", ".join(f"{level} {n:,}" for level, n in geography[which]["units"].items())
+
+    return [
+        f"Tables have the places of tabulation (units of each level: {sizes('published')}).",
+        f"Noise was put on units of another tree over the same leaves, the spine "
+        f"({sizes('measured')}).",
+    ]
 
 
 def _resource(

@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from headcount._version import __version__
+from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
 
@@ -37,6 +38,12 @@ def guarantee_from_json(data: dict[str, Any]) -> Guarantee:
     for name in ("unit_means", "stated_by"):
         fields[name] = tuple(data.get(name, ()))  # not in every receipt
     return Guarantee(**fields)
+
+
+def geographies_to_json(published: Geography, measured: Geography) -> dict[str, Any]:
+    """The places of the tables and, where they are others, those that were measured."""
+    along = {} if measured is published else {"measured": measured.description()}
+    return {"published": published.description(), **along}
 
 
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:

@@ -60,7 +60,13 @@ def write_release(
     files += [(path.relative_to(folder).as_posix(), None) for path in more]
     facts = {name: ((folder / name).stat().st_size, _digest(folder / name)) for name, _ in files}
     promises = release.guarantee.sentences()
-    package = described(files, mechanism=release.mechanism, promises=promises, facts=facts)
+    package = described(
+        files,
+        mechanism=release.mechanism,
+        promises=promises,
+        facts=facts,
+        geography=receipt.get("geography", {}),
+    )
     _write_json(folder / DICTIONARY, package)
     _write_json(folder / RECEIPT, dict(receipt))
     digests = {name: digest for name, (_, digest) in facts.items()}

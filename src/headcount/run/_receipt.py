@@ -12,7 +12,7 @@ from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunFacts
-from headcount.release.receipt import guarantee_to_json, versions
+from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
 from headcount.tabulate import Counts
 
 
@@ -38,6 +38,9 @@ def draft_receipt(
         "mechanism": mechanism.public_text,
         **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
         "guarantee": guarantee_to_json(guarantee),
+        "geography": geographies_to_json(
+            counts.geography, mechanism.measured_along(counts.geography)
+        ),
         "measurements": _measurements(plan, unit),
         **({"certificate": dict(certificate)} if certificate else {}),
         "key_kind": key_kind if drawn else "none",

@@ -26,7 +26,7 @@ from headcount.mechanisms.topdown.from_measurements import (
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
-from headcount.release.receipt import guarantee_to_json, versions
+from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
 from headcount.release.store import MANIFEST, check_files, rehearse, write_release
 from headcount.run._places import check_output
 from headcount.run.engines import engine_named
@@ -128,6 +128,7 @@ def _receipt(
         "mechanism": release.mechanism,
         "made_from": {"measurements": start.measurements.digest},
         "guarantee": guarantee_to_json(release.guarantee),
+        "geography": geographies_to_json(start.measurements.geography, start.measurements.tree),
         "measurements": measured,
         "key_kind": release.key_kind,
         "noise_backend": release.backend,

@@ -166,6 +166,10 @@ class TopDown(TopDownSettings, PostTabular):
         plan = self.plan(schema, geography)
         return certificate_of(settings, plan, schema, tree, unit=self.loss.unit)
 
+    def measured_along(self, geography: Geography) -> Geography:
+        """The geography itself, or its spine."""
+        return self.tree(geography)
+
     def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """The counts behind invariants, and living quarters."""
         return exact_counts(self.completed(schema, geography), geography)
