@@ -73,4 +73,14 @@ def main(project: str, *extras: str, upgrade: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(".", "attack", "bench", "dev", "docs", "s3", "spark", upgrade="--upgrade" in sys.argv)
+    main(
+        ".",
+        "attack",
+        "bench",
+        "dev",
+        "docs",
+        "s3",
+        "spark",
+        "studio",
+        upgrade="--upgrade" in sys.argv,
+    )

@@ -204,7 +204,7 @@ def test_library_never_prints() -> None:
 ROOMS = (
     *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "accuracy", "tabulate", "population", "schema"),
-    *("geography", "engines", "storage", "testing", "init", "measurements"),
+    *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),
@@ -212,6 +212,7 @@ FILES = (
 )
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",
+    "studio/run.py": "import headcount.run.protect",
     "studies/sweep.py": "import headcount.report, headcount.config, headcount.mechanisms",
     "evaluation/error.py": "from headcount.release import store",
     "mechanisms/raked.py": "import headcount.engines.protocol, headcount.population",
@@ -240,6 +241,7 @@ FORBIDDEN = {
     "studies/bad.py": "import headcount.run",
     "studies/worse.py": "import headcount.engines.local",
     "run/bad.py": "import headcount.cli",
+    "studio/bad.py": "import headcount.cli",
     "cli/bad.py": "import headcount.testing",
 }
 

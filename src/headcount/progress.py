@@ -1,9 +1,15 @@
-"""Progress of long work: a bar with the time left on a terminal, silence everywhere else."""
+"""Progress of long work: a bar on a terminal, notes in a file if asked, silence elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
 from typing import Protocol, TypeVar
+
+from headcount.files import write_text_atomic
 
 T = TypeVar("T")
 
@@ -29,3 +35,34 @@ def bar(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[
     if not console.is_terminal:
         return iter(items)
     return iter(track(items, description=what, total=total, console=console, transient=True))
+
+
+EVERY = 0.2
+"""Seconds between two notes of how far work is."""
+
+
+@dataclass(frozen=True)
+class ToFile:
+    """Notes in a file how far work is, for programs: ``{"what": ..., "done": 3, "total": 8}``.
+
+    The file is replaced whole, so that a reader always sees one note. ``total`` is null where it
+    is not known.
+    """
+
+    path: Path
+
+    def __call__(self, items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+        """Yield the items one by one."""
+        known = len(items) if total is None and isinstance(items, Sized) else total
+        noted = -EVERY
+        done = 0
+        for done, item in enumerate(items, start=1):
+            if monotonic() - noted >= EVERY:
+                self._note(what, done - 1, known)
+                noted = monotonic()
+            yield item
+        self._note(what, done, known)
+
+    def _note(self, what: str, done: int, total: int | None) -> None:
+        note = {"what": what, "done": done, "total": total}
+        write_text_atomic(self.path, json.dumps(note, ensure_ascii=False) + "\n")

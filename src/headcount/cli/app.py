@@ -25,6 +25,7 @@ from headcount.cli import (
     plan,
     protect,
     schema,
+    studio,
     study,
 )
 from headcount.errors import HeadcountError
@@ -46,6 +47,7 @@ Examples:
   headcount attack reconstruct runs/first --out found     rebuild records from it
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
+  headcount studio                                the whole way in a browser
   headcount bench                                 what can be measured here
 
 Each command has its own --help with an example. --json prints an answer for programs, --quiet
@@ -120,6 +122,7 @@ app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(attack.app, name="attack")
 app.add_typer(study.app, name="study")
+app.command("studio")(studio.studio)
 app.command("bench")(bench.bench)
 app.add_typer(ledger.app, name="ledger")
 

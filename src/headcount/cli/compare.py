@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, Quiet
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +46,7 @@ def compare(
     engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    progress_file: ProgressFile = None,
 ) -> None:
     """Protect a population in several ways and compare what each costs and gives away.
 
@@ -82,7 +83,7 @@ def compare(
         settings,
         out=out or Path("comparisons") / config.stem,
         engine=engine,
-        progress=progress_of(quiet=quiet or as_json),
+        progress=progress_of(quiet=quiet or as_json, file=progress_file),
     )
     memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")
     if as_json:

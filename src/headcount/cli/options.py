@@ -50,10 +50,18 @@ Quiet = Annotated[
 ]
 
 
-def progress_of(*, quiet: bool) -> Progress:
-    """A bar on a terminal, or nothing."""
-    from headcount.progress import bar, silent
+ProgressFile = Annotated[
+    Path | None,
+    typer.Option("--progress-file", help="Note how far the work is in a file, for programs."),
+]
 
+
+def progress_of(*, quiet: bool, file: Path | None = None) -> Progress:
+    """Notes in a file, a bar on a terminal, or nothing."""
+    from headcount.progress import ToFile, bar, silent
+
+    if file is not None:
+        return ToFile(file)
     return silent if quiet else bar
 
 

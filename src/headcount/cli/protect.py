@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, Quiet
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet
 
 
 def protect(
@@ -15,6 +15,7 @@ def protect(
     engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    progress_file: ProgressFile = None,
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.
 
@@ -43,7 +44,8 @@ def protect(
     from headcount.release.store import read_receipt
     from headcount.run.protect import protect_run
 
-    path = protect_run(config, engine=engine, progress=progress_of(quiet=quiet or as_json))
+    progress = progress_of(quiet=quiet or as_json, file=progress_file)
+    path = protect_run(config, engine=engine, progress=progress)
     receipt = read_receipt(path / "release")
     sentences = guarantee_from_json(receipt["guarantee"]).sentences()
     if as_json:

@@ -1,0 +1,55 @@
+"""``headcount studio``: the whole way in a browser, on this machine alone."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def studio(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder with your files; nothing outside it is used.")
+    ] = Path(),
+    port: Annotated[int, typer.Option(help="A port of your own; else a free one.", min=0)] = 0,
+    idle: Annotated[
+        float, typer.Option(help="Stop after so many minutes without a request or a run.", min=0.1)
+    ] = 60,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the browser, or only say where.")
+    ] = True,
+) -> None:
+    """Open a page that leads from a file to a release: look, plan, run, compare, publish.
+
+    It answers on 127.0.0.1 alone, and only to the browser that was opened by the address it
+    prints. Files are read where they are and stay there. What is clicked is written to a config
+    that the other commands understand, and each screen says which command does the same.
+
+    Example: headcount studio census
+    """
+    from headcount.errors import RunError
+
+    try:
+        from headcount.studio.app import Studio
+        from headcount.studio.serve import Server, opened
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "tomlkit"):
+            raise
+        raise RunError(
+            f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
+        ) from None
+    from headcount.studio.folder import Folder
+
+    def say_next(address: str) -> None:
+        typer.echo(f"opened; for another browser: {address}")
+
+    server = Server.of(Studio(Folder.at(folder)), port=port, idle=60 * idle, entered=say_next)
+    typer.echo(f"headcount studio: {server.address}")
+    typer.echo("Ctrl-C stops it.")
+    with ExitStack() as stack:
+        if browser:
+            stack.enter_context(opened(server.address))
+        server.run()
+    typer.echo("the studio has stopped")

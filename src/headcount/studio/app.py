@@ -1,0 +1,198 @@
+"""The studio as an application: its state, its screens, and how a request becomes an answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib import resources
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from headcount._version import __version__
+from headcount.errors import HeadcountError, InputError
+from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.report.theme import DARK, HEAT
+from headcount.studio.folder import Folder
+from headcount.studio.jobs import Jobs
+from headcount.studio.security import FIELD, StudioKeys
+from headcount.studio.texts import Texts
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+log = logging.getLogger(__name__)
+
+STATIC = {
+    "htmx-2.0.11.min.js": "text/javascript",
+    "studio.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+SCREENS = ("data", "plan", "run", "compare", "publish")
+"""What a config goes through, in order."""
+
+
+@dataclass
+class Studio:
+    """One start of the studio.
+
+    where
+        accepted   whether somebody has read that what follows is confidential
+        seen_at    when the last request came, by the clock that never goes back
+    """
+
+    folder: Folder
+    keys: StudioKeys = field(default_factory=StudioKeys)
+    accepted: bool = False
+    seen_at: float = field(default_factory=monotonic)
+    stopping: bool = False
+    held: dict[str, Any] = field(default_factory=dict)
+    texts: Texts = field(init=False)
+    jobs: Jobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.texts = Texts(self.folder)
+        self.jobs = Jobs(self.folder.root)
+
+    def seen(self) -> None:
+        """Somebody is there."""
+        self.seen_at = monotonic()
+
+    def at(self, path: str, **query: object) -> str:
+        """The address of a screen."""
+        asked = urlencode({name: value for name, value in query.items() if value not in ("", None)})
+        return f"{self.keys.root}{path}{'?' if asked else ''}{asked}"
+
+    def go(self, path: str, **query: object) -> Response:
+        """After a change: look at a screen, so that a reload changes nothing again."""
+        return RedirectResponse(self.at(path, **query), status_code=303)
+
+    def page(self, template: str, *, status: int = 200, **words: Any) -> Response:
+        """A screen."""
+        text = _environment().get_template(template)
+        shared = {
+            "at": self.at,
+            "root": self.keys.root,
+            "folder": self.folder.root.name,
+            "accepted": self.accepted,
+            "version": __version__,
+            "banner": CONFIDENTIAL_BANNER,
+            "screens": SCREENS,
+            "field": FIELD,
+            "token": self.keys.form,
+            "config": "",
+            "here": "",
+            "command": "",
+        }
+        return HTMLResponse(text.render({**shared, **words}), status_code=status)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request asks for: its query and its form; ``moved`` is the control that was used."""
+
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    moved: str = ""
+    part: bool = False
+
+    @property
+    def config(self) -> str:
+        """The config that the screen is about."""
+        return self.form.get("config") or self.query.get("config", "")
+
+    def field(self, name: str) -> str:
+        """A field of the form, without blanks around it."""
+        return self.form.get(name, "").strip()
+
+
+Screen = Callable[[Studio, Asked], Response]
+
+
+def application(studio: Studio, screens: Mapping[tuple[str, str], Screen]) -> Starlette:
+    """The application that shows the screens, each under its method and path."""
+    routes = [
+        Route(path, partial(_answer, studio, screen), methods=[method])
+        for (method, path), screen in screens.items()
+    ]
+    routes += [Route("/static/{name}", _static), Route("/charts.css", _charts)]
+    missing = {404: partial(_missing, studio), 405: partial(_missing, studio)}
+    return Starlette(routes=routes, exception_handlers=missing)
+
+
+async def _answer(studio: Studio, screen: Screen, request: Request) -> Response:
+    """A screen, in a thread of its own; what is refused is said on a page."""
+    asked = Asked(
+        query=dict(request.query_params),
+        form=request.scope["form"],
+        moved=request.headers.get("hx-trigger-name", ""),
+        part=request.headers.get("hx-request") == "true",
+    )
+    return await run_in_threadpool(_shown, studio, screen, asked)
+
+
+def _shown(studio: Studio, screen: Screen, asked: Asked) -> Response:
+    try:
+        return screen(studio, asked)
+    except HeadcountError as error:
+        said = str(error)
+    except OSError as error:
+        said = f"{error.filename or 'file system'}: {error.strerror or error}"
+    except Exception as error:  # what it says may hold true counts: neither shown nor logged
+        log.error("studio: a fault of headcount itself (%s)", type(error).__name__)
+        said = f"a fault of headcount itself ({type(error).__name__}): please report it"
+    template = "refused_part.html.j2" if asked.part else "refused.html.j2"
+    # A part that failed is still put on the page: htmx swaps only what is 200.
+    status = 200 if asked.part else 422
+    return studio.page(template, said=said, config=asked.config, status=status)
+
+
+async def _missing(studio: Studio, request: Request, error: Exception) -> Response:
+    return studio.page("refused.html.j2", said="there is no such page", status=404)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        return Response("no such file", status_code=404, media_type="text/plain")
+    content = (resources.files("headcount.studio") / "static" / name).read_bytes()
+    return Response(content, media_type=STATIC[name])
+
+
+async def _charts(request: Request) -> Response:
+    """Colours of charts on a dark screen, as in reports."""
+    rules = "".join(
+        f'.chart svg [fill="{light}" i]{{fill:{night}}}'
+        f'.chart svg [stroke="{light}" i]{{stroke:{night}}}\n'
+        for light, night in (DARK | HEAT).items()
+    )
+    css = f"@media screen and (prefers-color-scheme: dark) {{\n{rules}}}\n"
+    return Response(css, media_type="text/css")
+
+
+def require(value: str, what: str) -> str:
+    """A field that must be there."""
+    if not value:
+        raise InputError(what, found="nothing", expected="a value")
+    return value
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("headcount.studio"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,136 @@
+"""Long work of the studio: an ordinary command in a process of its own, and how far it is.
+
+What a job makes is in the run directory, and the same command resumes it; here is only what the
+process says while it works. A job ends with the studio.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import RLock
+from time import monotonic
+from typing import Any
+
+from headcount.errors import RunError
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that a process has to end after it was asked to."""
+
+
+@dataclass
+class Job:
+    """One command at work, or done.
+
+    where
+        said       a file with what it writes on its outputs
+        progress   a file with how far it is
+    """
+
+    arguments: tuple[str, ...]
+    process: subprocess.Popen[bytes]
+    said: Path
+    progress: Path
+    began: float = field(default_factory=monotonic)
+    cancelled: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still at work."""
+        return self.process.poll() is None
+
+    @property
+    def state(self) -> str:
+        """Running, done, stopped or failed."""
+        if self.running:
+            return "running"
+        if self.process.returncode == 0:
+            return "done"
+        return "stopped" if self.cancelled else "failed"
+
+    @property
+    def words(self) -> str:
+        """What it has written: answers and errors, never a true count."""
+        return self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
+
+    def how_far(self) -> dict[str, Any]:
+        """What it does now, and how much of it is done."""
+        try:
+            found = json.loads(self.progress.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = {}
+        return {"what": "", "done": 0, "total": None, **found}
+
+
+class Jobs:
+    """The jobs of one start of the studio, by what they are about; each at most once at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._scratch = TemporaryDirectory(prefix="headcount-studio-")
+        self._jobs: dict[str, Job] = {}
+        self._lock = RLock()
+
+    def find(self, about: str) -> Job | None:
+        """The last job about something."""
+        return self._jobs.get(about)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any job is at work."""
+        return any(job.running for job in list(self._jobs.values()))
+
+    def start(self, about: str, arguments: Sequence[str]) -> Job:
+        """Start a command, unless one about the same is at work: then that one."""
+        with self._lock:
+            before = self._jobs.get(about)
+            if before is not None and before.running:
+                return before
+            number = len(list(Path(self._scratch.name).iterdir()))
+            said = Path(self._scratch.name) / f"{number}.txt"
+            progress = Path(self._scratch.name) / f"{number}.progress"
+            command = (*arguments, "--progress-file", str(progress))
+            with said.open("wb") as out:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "headcount", *command],
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                )
+            self._jobs[about] = Job(tuple(arguments), process, said, progress)
+            log.info("studio: started %s", arguments[0])
+            return self._jobs[about]
+
+    def cancel(self, about: str) -> None:
+        """Ask a job to stop, and wait until it has; what it has finished is kept."""
+        job = self._jobs.get(about)
+        if job is None or not job.running:
+            return
+        job.cancelled = True
+        job.process.terminate()
+        try:
+            job.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            job.process.kill()
+            job.process.wait()
+
+    def refuse_busy(self, about: str, what: str) -> None:
+        """Refuse to change what a job is working on."""
+        job = self._jobs.get(about)
+        if job is not None and job.running:
+            raise RunError(f"{what}: found a run at work on it, expected none: stop the run first")
+
+    def close(self) -> None:
+        """Stop everything."""
+        for about in list(self._jobs):
+            self.cancel(about)
+        self._scratch.cleanup()
