@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headcount.studio import start
+from headcount.studio import data, start
 from headcount.studio.app import Screen
 
 SCREENS: dict[tuple[str, str], Screen] = {
@@ -10,4 +10,10 @@ SCREENS: dict[tuple[str, str], Screen] = {
     ("POST", "/practise"): start.practise,
     ("POST", "/accept"): start.accept,
     ("POST", "/stop"): start.stop,
+    ("GET", "/look"): data.propose,
+    ("POST", "/look"): data.write,
+    ("GET", "/data"): data.show,
+    ("POST", "/data/edit"): data.edit,
+    ("POST", "/data/save"): data.save,
+    ("POST", "/data/undo"): data.undo,
 }

@@ -47,7 +47,8 @@ HEADERS = {
 # A page, not a redirect: a strict cookie is not sent along when another site (or a local file)
 # began the way here.
 ENTERED = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">
-<title>headcount studio</title><meta http-equiv="refresh" content="0;url={0}/"></head>
+<title>headcount studio</title><link rel="icon" href="{0}/static/icon.svg">
+<meta http-equiv="refresh" content="0;url={0}/"></head>
 <body><main><h1>headcount studio</h1><p><a href="{0}/">Open the studio</a></p></main></body></html>
 """
 

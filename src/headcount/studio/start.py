@@ -128,16 +128,19 @@ def _runs(studio: Studio, files: dict[str, Path], of: dict[str, str]) -> list[Li
 
 
 def run_state(studio: Studio, out: Path, config: str) -> str:
-    """How far a run is: none, running, unfinished, finished or closed."""
+    """How far a run is: none, running, unfinished, finished, closed or damaged."""
     job = studio.jobs.find(f"protect {config}")
     if config and job is not None and job.running:
         return "running"
     directory = RunDirectory(studio.folder.root / out)
-    if directory.is_complete:
-        return "finished"
-    if directory.closed() is not None:
-        return "closed"
-    return "none" if directory.facts() is None else "unfinished"
+    try:
+        if directory.is_complete:
+            return "finished"
+        if directory.closed() is not None:
+            return "closed"
+        return "none" if directory.facts() is None else "unfinished"
+    except HeadcountError:
+        return "damaged"
 
 
 def _balances(files: dict[str, Path]) -> Iterator[ListedBalance]:

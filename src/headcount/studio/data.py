@@ -1,0 +1,284 @@
+"""The screen of the data: what ``headcount init`` proposes, and the config beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from starlette.responses import Response
+from tomlkit.items import AoT, Table
+
+from headcount.errors import ConfigError, HeadcountError, InputError, one_of
+from headcount.init.attributes import attribute_name, chosen
+from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.init.look import look
+from headcount.init.write import write_draft
+from headcount.population.format import Format
+from headcount.population.tables import header_of
+from headcount.schema.bins import NAMED
+from headcount.studio.app import Asked, Studio, require
+from headcount.toml_files import parse_toml
+from headcount.typed import from_table
+
+MISSING = {
+    "refuse": "refuse the file",
+    "level": "give them a level of their own",
+    "drop": "leave them out",
+}
+FILES = ("file", "persons")
+"""Keys of the table of people, by kind of population."""
+
+
+def propose(studio: Studio, asked: Asked) -> Response:
+    """What a file looks like, before anything is written."""
+    name = require(asked.query.get("file", ""), "file")
+    path = studio.folder.inside(name)
+    told = {one: asked.query.get(one, "") for one in ("kind", "places", "count", "key")}
+    made: Draft | None = None
+    fault = ""
+    try:
+        made = draft(path, told=_told(told))
+    except HeadcountError as error:
+        fault = str(error)
+    if made is not None:
+        told = {
+            "kind": made.kind,
+            "places": ", ".join(made.places.columns),
+            "count": made.count,
+            "key": made.key,
+        }
+    return studio.page(
+        "look.html.j2",
+        here="data",
+        file=name,
+        told=told,
+        made=made,
+        fault=fault,
+        kinds=KINDS,
+        header=header_of(path) if path.is_file() and made is None else [],
+        config_name=_new_name(studio, name),
+        command=f"headcount init {name}",
+    )
+
+
+def write(studio: Studio, asked: Asked) -> Response:
+    """Write what was proposed, exactly as ``headcount init`` does."""
+    path = studio.folder.inside(require(asked.field("file"), "file"))
+    config = require(asked.field("name"), "name")
+    if not config.endswith(".toml"):
+        config += ".toml"
+    told = _told({one: asked.field(one) for one in ("kind", "places", "count", "key")})
+    write_draft(draft(path, told=told), studio.folder.inside(config))
+    return studio.go("/data", config=config)
+
+
+def _told(said: Mapping[str, str]) -> Told:
+    """What somebody has said of a file; an empty field leaves it to the look."""
+    kinds: dict[str, FileKind] = {one: one for one in KINDS}
+    kind = said["kind"]
+    if kind and kind not in kinds:
+        raise InputError("kind", found=repr(kind), expected=one_of(KINDS))
+    places = tuple(one.strip() for one in said["places"].split(",") if one.strip())
+    return Told(
+        places=places,
+        kind=kinds.get(kind),
+        count=said["count"] if kind in ("long", "") else "",
+        key=said["key"] if kind in ("dwellings", "") else "",
+    )
+
+
+def _new_name(studio: Studio, file: str) -> str:
+    """A name for the config that no file has yet."""
+    folder, slash, last = file.rpartition("/")
+    stem = f"{folder}{slash}{last.partition('.')[0] or 'config'}"
+    names = (f"{stem}{'' if number == 1 else f'-{number}'}.toml" for number in range(1, 1000))
+    return next(one for one in names if not studio.folder.inside(one).exists())
+
+
+def show(studio: Studio, asked: Asked, *, fault: str = "", typed: str | None = None) -> Response:
+    """The config as a form and as text."""
+    text = studio.texts.read(asked.config)
+    people: dict[str, Any] = {}  # where the text is no config there is no form to it
+    try:
+        studio.texts.load(text.name)
+        people = parse_toml(text.text, source=text.name)["population"]
+    except HeadcountError as error:
+        fault = fault or str(error)
+    return studio.page(
+        "data.html.j2",
+        here="data",
+        config=text.name,
+        command=f"headcount check {text.name}",
+        text=text,
+        typed=text.text if typed is None else typed,
+        undo=studio.texts.can_undo(text),
+        fault=fault,
+        people=people,
+        attributes=_attributes(people),
+        geography=_geography(people),
+        unused=_unused(studio, text.name, people),
+        lists=_lists(studio, text.path.parent),
+        missing=MISSING,
+        bins=list(NAMED),
+        status=422 if fault else 200,
+    )
+
+
+def save(studio: Studio, asked: Asked) -> Response:
+    """The text as it was typed."""
+    typed = asked.form.get("text", "").replace("\r\n", "\n")
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    try:
+        studio.texts.save(asked.config, typed, based_on=asked.field("version"))
+    except HeadcountError as error:
+        return show(studio, asked, fault=str(error), typed=typed)
+    return studio.go("/data", config=asked.config)
+
+
+def undo(studio: Studio, asked: Asked) -> Response:
+    """The text as it was before the last edit."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    studio.texts.undo(asked.config, based_on=asked.field("version"))
+    return studio.go(asked.field("back") or "/data", config=asked.config)
+
+
+def edit(studio: Studio, asked: Asked) -> Response:
+    """The form: only what differs is written."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        people = _table(document, "population")
+        _set(people, "public", asked.form.get("public") == "yes", default=False)
+        if "units" in asked.form:
+            _set(people, "units", asked.field("units"), default="")
+            from_data = asked.form.get("units_from_data") == "yes"
+            _set(people, "units_from_data", from_data, default=False)
+        if "places" in asked.form:
+            places = [one.strip() for one in asked.field("places").split(",") if one.strip()]
+            _set(_table(people, "geography"), "columns", places, default=[])
+        own = people.get("attribute", [])
+        for number, one in enumerate(list(own)):
+            if asked.field(f"{number}.remove"):
+                own.remove(one)
+            elif f"{number}.name" in asked.form:
+                _edit_attribute(one, asked, number)
+        if asked.field("add"):
+            _add_attribute(studio, asked.config, people, asked.field("add"))
+
+    try:
+        studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+    except HeadcountError as error:
+        return show(studio, asked, fault=str(error))
+    return studio.go("/data", config=asked.config)
+
+
+def _edit_attribute(one: Table, asked: Asked, number: int) -> None:
+    """The fields of one attribute."""
+    _set(one, "name", asked.field(f"{number}.name"), default="")
+    if f"{number}.levels" in asked.form:
+        levels = asked.field(f"{number}.levels").splitlines()
+        _set(one, "levels", [level.strip() for level in levels if level.strip()], default=[])
+    if f"{number}.bins" in asked.form:
+        _set(one, "bins", _bins(asked.field(f"{number}.bins")), default=[])
+    from_data = asked.form.get(f"{number}.levels_from_data") == "yes"
+    _set(one, "levels_from_data", from_data, default=False)
+    _set(one, "missing", asked.field(f"{number}.missing"), default="refuse")
+    odd = [value.strip() for value in asked.field(f"{number}.missing_values").split(",")]
+    _set(one, "missing_values", [value for value in odd if value], default=[])
+
+
+def _bins(said: str) -> str | list[int]:
+    """The name of a list of bins, or where they begin."""
+    parts = said.replace(",", " ").split()
+    if parts and all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts):
+        return [int(part) for part in parts]
+    return said
+
+
+def _add_attribute(studio: Studio, config: str, people: Table, column: str) -> None:
+    """A column that was not used, as an attribute with the levels that the look finds."""
+    seen = look(_data_file(studio, config, people))
+    if column not in [one.name for one in seen.columns]:
+        raise InputError("column", found=repr(column), expected="a column of the file")
+    own = people.setdefault("attribute", tomlkit.aot())
+    if not isinstance(own, AoT):
+        raise ConfigError(config, place="population.attribute", found="a list", expected="tables")
+    taken = {str(one.get("name")) for one in own}
+    found = chosen(seen.column(column), attribute_name(column, taken), totals="count" in people)
+    table = tomlkit.table()
+    given = {
+        "name": found.name,
+        "column": found.column if found.column != found.name else "",
+        "bins": found.bins,
+        "values": dict(found.values),
+        "levels": list(found.levels),
+        "levels_from_data": found.levels_from_data,
+        "missing": found.missing,
+        "missing_values": list(found.missing_values),
+    }
+    for key, value in given.items():
+        if value:
+            table[key] = value
+    own.append(table)
+
+
+def _set(table: Table, key: str, value: Any, *, default: Any) -> None:
+    """A value of a table where it differs; one that is as by default goes."""
+    if table.get(key, default) == value:
+        return
+    if value == default:
+        table.pop(key, None)
+    elif key in table:
+        old, new = table.value.item(key).trivia, tomlkit.item(value)
+        new.trivia.comment_ws, new.trivia.comment = old.comment_ws, old.comment
+        table[key] = new
+    else:
+        table[key] = value
+
+
+def _table(within: Any, key: str) -> Table:
+    found = within.get(key)
+    if not isinstance(found, Table):
+        raise ConfigError("config", place=key, found="no table", expected=f"[{key}]")
+    return found
+
+
+def _data_file(studio: Studio, config: str, people: Mapping[str, Any]) -> Any:
+    """The table of people that a config names, inside the folder."""
+    named = next((str(people[key]) for key in FILES if key in people), "")
+    here = studio.folder.inside(config).parent
+    return studio.folder.inside(studio.folder.name_of(here / require(named, "population.file")))
+
+
+def _attributes(people: Mapping[str, Any]) -> list[dict[str, Any]]:
+    own: list[dict[str, Any]] = people.get("attribute", [])
+    return own
+
+
+def _geography(people: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = people.get("geography", {})
+    return found
+
+
+def _lists(studio: Studio, here: Path) -> list[str]:
+    """Files that may be lists of places, as a config in that folder names them."""
+    found = [path for name, path in studio.folder.files() if name.endswith((".csv", ".parquet"))]
+    return [Path(os.path.relpath(path, here)).as_posix() for path in found]
+
+
+def _unused(studio: Studio, config: str, people: Mapping[str, Any]) -> list[str]:
+    """Columns of the file that are neither places nor attributes."""
+    if people.get("kind") not in ("microdata", "households"):
+        return []
+    try:
+        form = from_table(Format, people.get("format", {}), source=config)
+        header = header_of(_data_file(studio, config, people), form)
+    except (HeadcountError, OSError):  # the check of the config says what is wrong
+        return []
+    places = _geography(people)
+    used = {*places.get("columns", []), places.get("column"), people.get("key")}
+    used |= {one.get("column", one.get("name")) for one in _attributes(people)}
+    return [name for name in header if name not in used | {people.get("count")}]
