@@ -79,7 +79,7 @@ class Client:
         headers = {name: value for name, value in self.headers().items() if name != without}
         return self.send("GET", self.target(path, **query), headers)
 
-    def post(self, path: str, *, headers: Mapping[str, str] | None = None, **form: Any) -> Answer:
+    def post(self, path: str, *, headers: Any = None, **form: Any) -> Answer:
         sent = {
             **self.headers(),
             "Origin": self.origin,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-LEDGER_TOTAL = "2"
+from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.privacy.loss import exact
 
 
 def messy_people(path: Path, *, people: int = 300) -> None:
@@ -43,3 +44,9 @@ def dwellings(path: Path, *, households: int = 150) -> None:
             for _ in range(draw.randint(1, 4))
         ]
     path.write_text("\n".join(lines) + "\n")
+
+
+def declare(path: Path, *, dataset: str, epsilon: str) -> None:
+    """A ledger with one dataset."""
+    total = PureLoss(epsilon=exact(epsilon, name="epsilon"), unit=UnitOfPrivacy("change-one"))
+    Ledger.create(path).declare(dataset, total=total)

@@ -46,12 +46,16 @@ class Studio:
 
     where
         accepted   whether somebody has read that what follows is confidential
-        seen_at    when the last request came, by the clock that never goes back
+        asking     requests that are being answered
+        seen_at    when the last one came or was answered, by the clock that never goes back
+        stopping   whether somebody has asked it to stop
+        held       what screens keep between requests
     """
 
     folder: Folder
     keys: StudioKeys = field(default_factory=StudioKeys)
     accepted: bool = False
+    asking: int = 0
     seen_at: float = field(default_factory=monotonic)
     stopping: bool = False
     held: dict[str, Any] = field(default_factory=dict)
@@ -62,9 +66,15 @@ class Studio:
         self.texts = Texts(self.folder)
         self.jobs = Jobs(self.folder.root)
 
-    def seen(self) -> None:
-        """Somebody is there."""
+    def seen(self, more: int) -> None:
+        """Somebody is there: so many more requests are being answered."""
+        self.asking += more
         self.seen_at = monotonic()
+
+    def idle_for(self, seconds: float) -> bool:
+        """Whether nobody has asked for so long, and nothing is at work."""
+        quiet = monotonic() - self.seen_at > seconds
+        return quiet and not self.asking and not self.jobs.busy
 
     def at(self, path: str, **query: object) -> str:
         """The address of a screen."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import tomlkit
 from starlette.responses import Response
-from tomlkit.items import AoT, Table
+from tomlkit.items import AoT, Item, Table
 
 from headcount.errors import ConfigError, HeadcountError, InputError, one_of
 from headcount.init.attributes import attribute_name, chosen
@@ -232,8 +232,9 @@ def _set(table: Table, key: str, value: Any, *, default: Any) -> None:
     if value == default:
         table.pop(key, None)
     elif key in table:
-        old, new = table.value.item(key).trivia, tomlkit.item(value)
-        new.trivia.comment_ws, new.trivia.comment = old.comment_ws, old.comment
+        old, new = table.value.item(key), tomlkit.item(value)
+        if isinstance(old, Item):
+            new.trivia.comment_ws, new.trivia.comment = old.trivia.comment_ws, old.trivia.comment
         table[key] = new
     else:
         table[key] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headcount.studio import data, start
+from headcount.studio import data, plan, run, start
 from headcount.studio.app import Screen
 
 SCREENS: dict[tuple[str, str], Screen] = {
@@ -16,4 +16,15 @@ SCREENS: dict[tuple[str, str], Screen] = {
     ("POST", "/data/edit"): data.edit,
     ("POST", "/data/save"): data.save,
     ("POST", "/data/undo"): data.undo,
+    ("GET", "/plan"): plan.show,
+    ("GET", "/plan/preview"): plan.preview,
+    ("POST", "/plan/save"): plan.save,
+    ("POST", "/plan/add"): plan.add,
+    ("POST", "/plan/choose"): plan.choose,
+    ("GET", "/run"): run.show,
+    ("GET", "/run/progress"): run.progress,
+    ("GET", "/run/confirm"): run.confirm,
+    ("POST", "/run/start"): run.start,
+    ("POST", "/run/cancel"): run.cancel,
+    ("POST", "/run/close"): run.close,
 }

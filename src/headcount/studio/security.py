@@ -89,14 +89,15 @@ class Guard:
     where
         inner    the application
         host     the name and port that requests must name: "127.0.0.1:8123"
-        seen     called for every request that passed, to know when the studio is idle
+        seen     called with 1 when a request has passed and -1 when it is answered, to know when
+                 the studio is idle
         entered  called with the next first address when somebody has used one
     """
 
     inner: Callable[[Scope, Receive, Send], Awaitable[None]]
     keys: StudioKeys
     host: str
-    seen: Callable[[], None]
+    seen: Callable[[int], None]
     entered: Callable[[], None]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,9 +132,12 @@ class Guard:
             if not secrets.compare_digest(given, self.keys.form.encode()):
                 await _answer(send, 403, "refused: a change without the token of this studio")
                 return
-        self.seen()
         scope["path"] = scope["path"][len(self.keys.root) :]
-        await self.inner(scope, receive, send)
+        self.seen(1)
+        try:
+            await self.inner(scope, receive, send)
+        finally:
+            self.seen(-1)
 
     def _stranger(self, headers: Mapping[bytes, list[bytes]], scope: Scope) -> str:
         """Why a request cannot come from the studio's own address, if it cannot."""
@@ -172,7 +176,7 @@ class Guard:
         if scope["method"] != "GET" or not self.keys.enter(given):
             await _answer(send, 403, "refused: this address was used, or is of another start")
             return
-        self.seen()
+        self.seen(0)
         self.entered()
         cookie = (
             f"{COOKIE}={self.keys.cookie}; Path={self.keys.root}/; HttpOnly; SameSite=Strict"

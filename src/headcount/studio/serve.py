@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
 
 import uvicorn
 
@@ -101,8 +100,7 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            quiet = monotonic() - self.studio.seen_at
-            if self.studio.stopping or (quiet > self.idle and not self.studio.jobs.busy):
+            if self.studio.stopping or self.studio.idle_for(self.idle):
                 self.server.should_exit = True
 
 

@@ -1,0 +1,312 @@
+"""The screen of the plan: what a loss buys, before anything is spent."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from starlette.responses import Response
+
+from headcount.config.load import config_to_json
+from headcount.config.settings import Config
+from headcount.errors import ConfigError, HeadcountError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms import Chain
+from headcount.privacy import Guarantee, Ledger, OverspendError
+from headcount.privacy.loss import decimal, exact, figure
+from headcount.report.specs import svg_of
+from headcount.report.theme import looks_for
+from headcount.run.plan import domain_of
+from headcount.schema import Schema
+from headcount.studio.app import Asked, Studio
+from headcount.studio.methods import (
+    OFFERED,
+    STEPS,
+    Reach,
+    amount_for,
+    amount_of,
+    as_tables,
+    at_dial,
+    currency_of,
+    dial_of,
+    parts_of,
+    reaches,
+    with_amount,
+)
+
+MOST_DOMAINS = 4
+CHART_WIDTH = 460
+
+
+@dataclass(frozen=True)
+class Card:
+    """One way to protect: its steps, its promise and its errors; or why it does not fit.
+
+    ``own`` is the one that the config's run uses.
+    """
+
+    name: str
+    steps: tuple[str, ...]
+    own: bool
+    guarantee: Guarantee | None
+    rows: tuple[Reach, ...] = ()
+    fault: str = ""
+
+
+def show(studio: Studio, asked: Asked) -> Response:
+    """The whole screen."""
+    config = studio.texts.load(asked.config)
+    text = studio.texts.read(asked.config)
+    schema, geography = domain(studio, config)
+    ways = {
+        "own": Chain.of(config.mechanism),
+        **{c.name: Chain.of(c.mechanism) for c in config.case},
+    }
+    return studio.page(
+        "plan.html.j2",
+        here="plan",
+        config=asked.config,
+        text=text,
+        undo=studio.texts.can_undo(text),
+        command=f"headcount plan {asked.config}",
+        cards=[_card(name, way, schema, geography) for name, way in ways.items()],
+        offered=list(OFFERED),
+        steps=STEPS,
+        **_preview(studio, asked, config, schema, geography),
+    )
+
+
+def preview(studio: Studio, asked: Asked) -> Response:
+    """The part of the screen that follows the dial."""
+    config = studio.texts.load(asked.config)
+    found = _preview(studio, asked, config, *domain(studio, config))
+    return studio.page("plan_part.html.j2", config=asked.config, steps=STEPS, part=True, **found)
+
+
+def save(studio: Studio, asked: Asked) -> Response:
+    """Write the loss that was dialled into the config."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    config = studio.texts.load(asked.config)
+    chain = Chain.of(config.mechanism)
+    currency = currency_of(chain)
+    if not currency:
+        raise ConfigError(
+            asked.config, place="mechanism", found="a method without a loss", expected="one with it"
+        )
+    amount = exact(asked.field("amount"), name=currency)
+    with_amount(chain, amount)  # refuses what the method refuses
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        tables: Any = document["mechanism"]
+        last = tables[-1] if isinstance(tables, list) else tables
+        said = decimal(amount, digits=12)
+        last[currency] = int(said) if said.isdigit() else said
+
+    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+    return studio.go("/plan", config=asked.config)
+
+
+def add(studio: Studio, asked: Asked) -> Response:
+    """Another way to protect, to look at and to compare."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    method = asked.field("method")
+    _, geography = domain(studio, studio.texts.load(asked.config))
+    parts = parts_of(method, geography)
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        cases: Any = document.setdefault("case", tomlkit.aot())
+        taken = {str(one["name"]) for one in cases}
+        names = (method, *(f"{method} {number}" for number in range(2, 100)))
+        case = tomlkit.table()
+        case["name"] = next(one for one in names if one not in taken)
+        case["mechanism"] = as_tables(parts)
+        cases.append(case)
+
+    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+    return studio.go("/plan", config=asked.config)
+
+
+def choose(studio: Studio, asked: Asked) -> Response:
+    """A case becomes the method of the run, with the reason beside it; or it goes."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    name, drop = asked.field("case"), asked.field("drop") == "yes"
+    reason = " ".join(asked.field("reason").split())
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        cases: Any = document.get("case", [])
+        case = next((one for one in cases if one["name"] == name), None)
+        if case is None:
+            raise InputError(asked.config, place="case", found=repr(name), expected="a case of it")
+        if not drop:
+            _take(document, name, case["mechanism"], reason)
+        cases.remove(case)
+        if not cases:
+            document.remove("case")
+
+    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+    return studio.go(asked.field("back") or "/plan", config=asked.config)
+
+
+def _take(document: tomlkit.TOMLDocument, name: str, chosen: Any, reason: str) -> None:
+    """The tables of a case in the place of the config's method, which becomes a case itself."""
+    before = tomlkit.table()
+    before["name"] = f"before: {name}"
+    before["mechanism"] = as_tables(_plain(document["mechanism"]))
+    parts = as_tables(_plain(chosen))
+    if reason:
+        first = parts[0] if isinstance(parts, list) else parts
+        first.comment(_comment(f"chosen: {name}. Reason: {reason}"))
+    document["mechanism"] = parts
+    taken = {str(one["name"]) for one in document["case"]}
+    if before["name"] not in taken:
+        document["case"].append(before)
+
+
+def _comment(words: str) -> str:
+    """Words that can stand in a comment: no control characters."""
+    return re.sub(r"[^\x20-\x7e\u00a0-\U0010ffff]", " ", words)
+
+
+def _plain(tables: Any) -> list[dict[str, Any]]:
+    """Tables of a document as plain data, one or several."""
+    found = tables.unwrap() if hasattr(tables, "unwrap") else tables
+    return list(found) if isinstance(found, list) else [found]
+
+
+def domain(studio: Studio, config: Config) -> tuple[Schema, Geography]:
+    """Cells and places of a config; read again only when the population or its files change."""
+    people = json.loads(config_to_json(config))["population"]
+    files = [Path(v) for v in people.values() if isinstance(v, str) and Path(v).is_absolute()]
+    stamps = [(str(p), p.stat().st_mtime_ns) for p in files if p.is_file()]
+    key = json.dumps([people, stamps], sort_keys=True, default=str)
+    kept: dict[str, tuple[Schema, Geography]] = studio.held.setdefault("domains", {})
+    if key not in kept:
+        try:
+            found = domain_of(config)
+        except ConfigError:  # places that are known only with the people
+            read = config.population.read()
+            found = read.schema, read.geography
+        kept[key] = found
+        for old in list(kept)[:-MOST_DOMAINS]:
+            del kept[old]
+    return kept[key]
+
+
+def _card(name: str, chain: Chain, schema: Schema, geography: Geography) -> Card:
+    own = name == "own"
+    steps = tuple(part.name for part in chain.parts)
+    called = "The method of this config" if own else name
+    try:
+        promise = chain.guarantee(schema, geography)
+        rows = tuple(reaches(chain, schema, geography))
+        return Card(called, steps, own, promise, rows)
+    except HeadcountError as error:
+        return Card(called, steps, own, None, fault=str(error))
+
+
+def _preview(
+    studio: Studio, asked: Asked, config: Config, schema: Schema, geography: Geography
+) -> dict[str, Any]:
+    """What follows the dial: amount, expected errors, guarantee and ledger."""
+    chain = Chain.of(config.mechanism)
+    currency = currency_of(chain)
+    if not currency:
+        return {"currency": "", "ledger": _ledger(config, chain.guarantee(schema, geography))}
+    asks = {**asked.query, **asked.form}
+    target, moved = asks.get("target", ""), asked.moved or asks.get("moved", "")
+    amount = amount_of(chain)
+    if moved == "dial":
+        amount = at_dial(asks.get("dial", ""))
+    elif moved == "people" and asks.get("people"):
+        wanted = float(exact(asks["people"], name="people"))
+        if not wanted > 0:
+            raise InputError("accuracy", found=asks["people"], expected="a number above 0")
+        amount = amount_for(chain, schema, geography, target=target, people=wanted)
+    elif asks.get("amount"):
+        amount = exact(asks["amount"], name=currency)
+    chain = with_amount(chain, amount)
+    rows = reaches(chain, schema, geography)
+    noisy = [one for one in rows if one.people]
+    aim = next((one for one in noisy if one.name == target), _first_aim(noisy))
+    promise = chain.guarantee(schema, geography)
+    return {
+        "currency": currency,
+        "amount": decimal(amount, digits=12),
+        "saved": amount == amount_of(Chain.of(config.mechanism)),
+        "dial": dial_of(amount),
+        "rows": rows,
+        "targets": noisy,
+        "aim": aim,
+        "moved": moved,
+        "chart": _chart(rows),
+        "promise": promise,
+        "ledger": _ledger(config, promise),
+    }
+
+
+def _first_aim(rows: list[Reach]) -> Reach | None:
+    """The total of a middle level, else whatever there is."""
+    totals = [one for one in rows if one.query == "total"]
+    found = totals or rows
+    return found[len(found) // 2] if found else None
+
+
+def _ledger(config: Config, promise: Guarantee) -> dict[str, Any]:
+    """What the ledger has, and would have left."""
+    run = config.run
+    if run.ledger is None:
+        return {}
+    book = Ledger.open(run.ledger)
+    balance = book.balance(run.dataset)
+    total = balance.dataset.total
+    loss = promise.loss_for(total.unit) or next(iter(promise.losses), None)
+    found: dict[str, Any] = {"dataset": run.dataset, "now": figure(balance.remaining)}
+    found |= {"currency": total.currency, "loss": loss, "refused": "", "left": ""}
+    if loss is None:
+        return found
+    try:
+        book.afford(run.dataset, loss)
+    except OverspendError as error:
+        found["refused"] = str(error)
+        return found
+    if (loss.currency, loss.unit) == (total.currency, total.unit):
+        found["left"] = figure(balance.remaining - Fraction(loss.amount))
+    return found
+
+
+def _chart(rows: list[Reach]) -> str:
+    """Expected errors by level and query, drawn here: a page needs no script for it."""
+    import altair as alt
+    import polars as pl
+
+    shown = [(one.level, one.query, round(one.people, 2)) for one in rows if one.people]
+    if not shown:
+        return ""
+    frame = pl.DataFrame(shown, schema=["level", "query", "people"], orient="row")
+    levels, queries = (
+        frame[name].unique(maintain_order=True).to_list() for name in ("level", "query")
+    )
+    looks = looks_for(queries)
+    chart = (
+        alt.Chart(frame)
+        .mark_point(filled=True, size=90)
+        .encode(
+            x=alt.X("people:Q", title="19 of 20 answers are within so many people").scale(
+                type="log", nice=True
+            ),
+            y=alt.Y("level:N", title=None, sort=levels),
+            color=alt.Color("query:N", sort=queries, legend=alt.Legend(columns=3)).scale(
+                domain=queries, range=[look.colour for look in looks]
+            ),
+            shape=alt.Shape("query:N", sort=queries).scale(
+                domain=queries, range=[look.symbol for look in looks]
+            ),
+        )
+        .properties(width=CHART_WIDTH, height=alt.Step(44))
+    )
+    return svg_of(chart, alt_text="Expected errors by level; the table below has the numbers.")

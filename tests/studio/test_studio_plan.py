@@ -1,0 +1,202 @@
+"""The screen of the plan: a dial in one unit, its accuracy, cards, and what is left."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headcount.config.load import load_config
+from headcount.init import draft, write_draft
+from headcount.mechanisms import Chain
+from headcount.run.plan import domain_of
+from headcount.run.plan import plan as planned
+from headcount.studio.methods import (
+    OFFERED,
+    STEPS,
+    WITHIN,
+    amount_for,
+    at_dial,
+    dial_of,
+    reaches,
+    with_amount,
+)
+from tests.studio.client import Client, running
+from tests.studio.people import declare, dwellings, messy_people, wide_counts
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    messy_people(tmp_path / "people.csv")
+    write_draft(draft(tmp_path / "people.csv"), tmp_path / "people.toml")
+    with running(tmp_path) as made:
+        yield made
+
+
+def tables(client: Client) -> dict[str, Any]:
+    return tomllib.loads((client.studio.folder.root / "people.toml").read_text())
+
+
+def change(client: Client, path: str, **fields: str):
+    version = client.studio.texts.read("people.toml").version
+    return client.post(path, config="people.toml", version=version, **fields)
+
+
+def chain(client: Client) -> Chain:
+    return Chain.of(load_config(client.studio.folder.root / "people.toml").mechanism)
+
+
+def test_the_plan_shows_what_the_library_expects(client: Client):
+    page = client.get("/plan", config="people.toml")
+    config = load_config(client.studio.folder.root / "people.toml")
+    for one in planned(Chain.of(config.mechanism), *domain_of(config)).levels:
+        assert f"{WITHIN * one.best:.1f} people" in page.text
+    assert "Differential privacy: epsilon 1 when one person&#39;s record changes." in page.text
+    assert '<svg role="img"' in page.text
+
+
+def test_dial_and_accuracy_move_together(client: Client):
+    def shown(**query: str) -> str:
+        return client.get("/plan/preview", config="people.toml", **query).text
+
+    far = shown(moved="dial", dial=str(dial_of(Fraction(2))))
+    assert "<strong>epsilon 2</strong>" in far
+    assert "not yet in the config" in far
+    aim = shown(moved="people", people="12", target="Region: total")
+    (said,) = re.findall(r"<strong>epsilon ([\d.]+)</strong>", aim)
+    amount = Fraction(said)
+    assert "each answer of total at Region within" in aim
+    config = load_config(client.studio.folder.root / "people.toml")
+    found = reaches(with_amount(chain(client), amount), *domain_of(config))
+    reach = next(one.people for one in found if one.name == "Region: total")
+    assert reach is not None
+    assert 11.8 < reach <= 12.05
+    assert tables(client)["mechanism"]["epsilon"] == 1
+
+
+@pytest.mark.parametrize("moved", ["dial", "amount", "people"])
+def test_the_control_that_is_moved_is_not_replaced_under_the_hand(client: Client, moved: str):
+    fields = {"dial": "70", "amount": "2", "people": "20", "target": "Region: total"}
+    sent = {**client.headers(), "HX-Request": "true", "HX-Trigger-Name": moved}
+    target = client.target("/plan/preview", config="people.toml", **fields)
+    text = client.send("GET", target, sent).text
+    replaced = set(re.findall(r'id="(\w+)"[^>]*hx-swap-oob', text))
+    assert replaced == {"dial", "amount", "people"} - {moved}
+    assert re.findall(r'id="(save-amount)"[^>]*hx-swap-oob', text)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"moved": "people", "people": "-1", "target": "Region: total"}, "a number above 0"),
+        ({"moved": "people", "people": "many", "target": "Region: total"}, "people"),
+        ({"moved": "people", "people": "5", "target": "none"}, "expected answers that have noise"),
+        ({"moved": "amount", "amount": "0"}, "epsilon"),
+        ({"moved": "amount", "amount": "much"}, "epsilon"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_in_its_place(client: Client, query, said: str):
+    sent = {**client.headers(), "HX-Request": "true"}
+    target = client.target("/plan/preview", config="people.toml", **query)
+    page = client.send("GET", target, sent)
+    assert 'role="alert"' in page.text
+    assert said in page.text
+    assert page.status == 200
+
+
+def test_the_dial_covers_what_it_says():
+    assert at_dial("0") == Fraction(1, 100)
+    assert at_dial(str(STEPS)) == 100
+    assert [dial_of(at_dial(str(n))) for n in range(0, STEPS + 1, 10)] == [*range(0, STEPS + 1, 10)]
+    assert dial_of(Fraction(10**6)) == STEPS
+    assert at_dial("999") == 100
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+@pytest.mark.parametrize("people", [0.5, 7, 300])
+def test_a_loss_for_an_accuracy_is_enough_and_hardly_more(client: Client, currency, people):
+    config = load_config(client.studio.folder.root / "people.toml")
+    path = client.studio.folder.root / "people.toml"
+    path.write_text(path.read_text().replace("epsilon = 1 ", f"{currency} = 1 "))
+    domain, target = domain_of(config), "Bezirk: total"
+    amount = amount_for(chain(client), *domain, target=target, people=people)
+    found = reaches(with_amount(chain(client), amount), *domain)
+    reach = next(one.people for one in found if one.name == target)
+    assert reach is not None
+    assert 0.97 * people <= reach <= 1.005 * people
+
+
+def test_a_dialled_loss_is_put_into_the_config_and_can_be_undone(client: Client):
+    before = tables(client)
+    assert change(client, "/plan/save", amount="0.35").at == "/plan?config=people.toml"
+    assert tables(client)["mechanism"]["epsilon"] == "0.35"
+    assert "the privacy loss: less protects more" in client.studio.texts.read("people.toml").text
+    assert change(client, "/data/undo", back="/plan").at == "/plan?config=people.toml"
+    assert tables(client) == before
+    assert change(client, "/plan/save", amount="-1").status == 422
+    assert tables(client) == before
+
+
+@pytest.mark.parametrize("method", list(OFFERED))
+def test_every_method_that_is_offered_is_a_card_or_says_why_not(client: Client, method: str):
+    assert change(client, "/plan/add", method=method).status == 303
+    page = client.get("/plan", config="people.toml")
+    assert page.status == 200
+    assert f">{method}</h2>" in page.text
+    assert change(client, "/plan/add", method=method).status == 303
+    assert f">{method} 2</h2>" in client.get("/plan", config="people.toml").text
+
+
+def test_a_method_without_a_guarantee_says_what_it_keeps_and_changes(client: Client):
+    change(client, "/plan/add", method="Swapping of people, then cell keys")
+    text = client.get("/plan", config="people.toml").text
+    assert "No differential-privacy guarantee." in text
+    assert "What it changes: person-swapping: records are published as they are" in text
+
+
+def test_a_case_becomes_the_method_with_its_reason_and_the_old_one_stays_a_case(client: Client):
+    change(client, "/plan/add", method="Swapping of people, then cell keys")
+    name = "Swapping of people, then cell keys"
+    change(client, "/plan/choose", case=name, reason="as in\n2011")
+    found = tables(client)
+    assert [one["name"] for one in found["mechanism"]] == ["person-swapping", "cell-key"]
+    assert [one["name"] for one in found["case"]] == [f"before: {name}"]
+    assert f"# chosen: {name}. Reason: as in 2011" in client.studio.texts.read("people.toml").text
+    assert "has no privacy loss to choose" in client.get("/plan", config="people.toml").text
+    assert "a method without a loss" in change(client, "/plan/save", amount="1").text
+    change(client, "/plan/choose", case=f"before: {name}", drop="yes")
+    assert "case" not in tables(client)
+    assert "expected a case of it" in change(client, "/plan/choose", case="none").text
+
+
+def test_the_plan_says_what_the_ledger_would_have_left_and_refuses_more(client: Client):
+    path = client.studio.folder.root / "people.toml"
+    declare(client.studio.folder.root / "l.sqlite", dataset="census", epsilon="2")
+    path.write_text(path.read_text() + 'ledger = "l.sqlite"\ndataset = "census"\n')
+    text = client.get("/plan", config="people.toml").text
+    assert "Ledger of census: epsilon 2 is left; after this run it would be 1." in text
+    more = client.get("/plan/preview", config="people.toml", moved="amount", amount="3").text
+    assert "the release would exceed the declared total" in more
+
+
+@pytest.mark.parametrize("write", [wide_counts, dwellings])
+def test_other_populations_have_plans_too(client: Client, write):
+    root = client.studio.folder.root
+    write(root / "other.csv")
+    write_draft(draft(root / "other.csv"), root / "other.toml")
+    page = client.get("/plan", config="other.toml")
+    assert page.status == 200
+    assert '<svg role="img"' in page.text
+
+
+def test_places_are_read_again_when_their_list_changes(client: Client):
+    root = client.studio.folder.root
+    before = client.get("/plan", config="people.toml").text
+    units = root / "people.units.csv"
+    units.write_text(units.read_text(encoding="utf-8-sig") + "C;C1\nC;C2\nC;C3\nC;C4\n")
+    assert client.get("/plan", config="people.toml").text != before
