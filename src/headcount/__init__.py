@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from headcount.report.finding import Finding as Finding
     from headcount.run.compare import Comparison as Comparison
     from headcount.run.compare import compare as compare
+    from headcount.run.error_report import error_report as error_report
     from headcount.run.estimate import estimate_run as estimate_run
     from headcount.run.evaluate import evaluate_run as evaluate_run
     from headcount.run.intervals import intervals as intervals

@@ -124,6 +124,17 @@ def to_table(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction | PurePath) else value
 
 
+def given(value: Any) -> dict[str, Any]:
+    """The keys of an object that are not as by default, or are marked as stated, as plain data."""
+    marks = _marks(value.__class__)
+    return {
+        field.name: to_table(found)
+        for field in _settable(value)
+        if (found := getattr(value, field.name)) != _default(field)
+        or any(mark.stated for mark in marks[field.name])
+    }
+
+
 def shaping(value: Any, *, secret: bool = True) -> Any:
     """What of an object shapes a release: not where files lie, and not what is as by default.
 

@@ -24,6 +24,7 @@ from headcount.cli import (
     ledger,
     plan,
     protect,
+    report,
     schema,
     studio,
     study,
@@ -44,6 +45,7 @@ Examples:
   headcount schema > headcount.schema.json        keys of a config, for your editor
   headcount close runs/first --why "no disk"      give up a run that cannot finish
   headcount evaluate runs/first                   how far is it from the truth?
+  headcount report runs/first --errors            how far off, by the release alone?
   headcount attack reconstruct runs/first --out found     rebuild records from it
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
@@ -120,6 +122,7 @@ app.command("schema")(schema.schema)
 app.command("close")(close.close)
 app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
+app.command("report")(report.report)
 app.add_typer(attack.app, name="attack")
 app.add_typer(study.app, name="study")
 app.command("studio")(studio.studio)

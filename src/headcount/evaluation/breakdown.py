@@ -165,7 +165,7 @@ def _by_place(
         units = np.bincount(band, minlength=bands) * (1 if groups > 1 else columns)
         every = np.tile(units, groups) - np.bincount(key_of(pairs.missing), minlength=keys)
     for number, row in _sums(pairs, key_of(pairs.place), keys=keys, counts=every):
-        yield number // bands, {**_bounds(number % bands, edges), **row}
+        yield number // bands, {**band_bounds(number % bands, edges), **row}
 
 
 def _by_count(pairs: CountPairs) -> Iterator[dict[str, Any]]:
@@ -174,7 +174,7 @@ def _by_count(pairs: CountPairs) -> Iterator[dict[str, Any]]:
     every = np.bincount(key, minlength=len(COUNT_BANDS) + 1)
     every[0] += pairs.empty
     for number, row in _sums(pairs, key, keys=len(every), counts=every):
-        yield {**_bounds(number, COUNT_BANDS), **row}
+        yield {**band_bounds(number, COUNT_BANDS), **row}
 
 
 def _sums(
@@ -201,7 +201,7 @@ def _sums(
         yield number, {name: column[number].item() for name, column in found.items()}
 
 
-def _bounds(band: int, edges: Sequence[int]) -> dict[str, int | None]:
+def band_bounds(band: int, edges: Sequence[int]) -> dict[str, int | None]:
     """A band as low <= people < high."""
     bounds: list[int | None] = [0, *edges, None]
     return {"low": bounds[band], "high": bounds[band + 1]}

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.rerun import settings_to_json
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
@@ -37,6 +39,7 @@ def draft_receipt(
         "made_by": "headcount",
         "mechanism": mechanism.public_text,
         **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
+        **_settings(mechanism),
         "guarantee": guarantee_to_json(guarantee),
         "geography": geographies_to_json(
             counts.geography, mechanism.measured_along(counts.geography)
@@ -53,6 +56,13 @@ def draft_receipt(
         **({"plugins": list(plugins)} if plugins else {}),
         "versions": versions(),
     }
+
+
+def _settings(mechanism: Chain) -> dict[str, Any]:
+    """The settings of TopDown as data, by which its errors can be estimated from the release."""
+    if not isinstance(mechanism.last, TopDown) or not mechanism.single:
+        return {}
+    return {"settings": settings_to_json(mechanism.last)}
 
 
 def _steps(mechanism: Chain, counts: Counts) -> list[dict[str, Any]]:

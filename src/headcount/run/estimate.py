@@ -23,6 +23,7 @@ from headcount.mechanisms.topdown.from_measurements import (
     estimate_from,
     start_from,
 )
+from headcount.mechanisms.topdown.rerun import settings_to_json
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
@@ -126,6 +127,7 @@ def _receipt(
     return {
         "made_by": "headcount",
         "mechanism": release.mechanism,
+        "settings": settings_to_json(start.mechanism),
         "made_from": {"measurements": start.measurements.digest},
         "guarantee": guarantee_to_json(release.guarantee),
         "geography": geographies_to_json(start.measurements.geography, start.measurements.tree),

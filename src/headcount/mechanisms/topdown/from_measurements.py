@@ -38,6 +38,7 @@ from headcount.mechanisms.topdown._published_answers import PublishedAnswers, pu
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.answers import AnswerSource, Planned, unit_classes
 from headcount.mechanisms.topdown.descend import Descent, descend
+from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
 from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.planned import planned_at
@@ -68,7 +69,7 @@ class PublishedStart:
     where
         mechanism      the settings, of the levels that are there
         measurements   answers and constraints
-        answers        the answers, each with the share that paid for it
+        answers        the answers, each with the share that paid for it; other ones in a rerun
         restrictions   what the release keeps
         joint          totals that units of a level have together
         kept           digests of the tables that are kept beside (see ``keeping``), in their order
@@ -78,7 +79,7 @@ class PublishedStart:
 
     mechanism: TopDown
     measurements: NoisyMeasurements
-    answers: PublishedAnswers
+    answers: PublishedAnswers | Measurements
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
     not_kept: Mapping[str, Ints] = field(default_factory=dict)

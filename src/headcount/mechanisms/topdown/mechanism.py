@@ -258,7 +258,7 @@ class TopDown(TopDownSettings, PostTabular):
 
         The remarks say how each level will be rounded.
         """
-        published, counts = counts.geography, self._laid(counts)
+        published, counts = counts.geography, self.laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
         refuse_passes(settings, counts.geography)
@@ -278,7 +278,7 @@ class TopDown(TopDownSettings, PostTabular):
             if those
         )
 
-    def _laid(self, counts: Counts) -> Counts:
+    def laid(self, counts: Counts) -> Counts:
         """The counts as they are measured: under their own tree, or along the spine."""
         self.tree(counts.geography)  # refuses places without a spine
         return along_spine(counts) if self.spine else counts
@@ -336,7 +336,7 @@ class TopDown(TopDownSettings, PostTabular):
 
         With a workspace the truth and the bounds of every level are in files, which go in the end.
         """
-        published, counts = counts.geography, self._laid(counts)
+        published, counts = counts.geography, self.laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
         refuse_passes(settings, counts.geography)

@@ -1,0 +1,266 @@
+"""The error report of a release: its errors by its own account, and how far to trust them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from headcount.evaluation.metrics._base import LEVEL, QUERY, by_level
+from headcount.evaluation.release_errors import ALL, BEFORE, FEW, FEW_UNITS, MOST, PUBLISHED, UNLIKE
+from headcount.release import Release
+from headcount.report.figures import Axis, Control, line_chart
+from headcount.report.finding import Finding
+from headcount.report.model import (
+    Block,
+    Callout,
+    Column,
+    Figure,
+    KeyNumber,
+    KeyNumbers,
+    Prose,
+    Report,
+    Section,
+    Subheading,
+    table_from_frame,
+)
+from headcount.report.notebook import shown
+from headcount.report.provenance import gather_provenance
+from headcount.tabulate.query import CELLS
+
+NO_LOSS = (
+    "This costs no privacy. Nothing but the published release and the settings in its receipt was "
+    "used, so nothing is spent and no ledger is touched. The noise comes from an ordinary seeded "
+    "generator (seed {seed}): it protects nobody here, and anyone gets the same report from the "
+    "same seed."
+)
+UNDERSTATED = (
+    "**Bias is understated in small areas.** The release has been made whole and non-negative once "
+    "already, and a second time changes less. On the blocks of Rhode Island, with rho 0.1, blocks "
+    "where nobody lives came out 3.5 people too high on average, and the report on the release "
+    "says 3.2; blocks with 100 people or more 5.3 too low, and it says 3.6."
+)
+SHRUNK = (
+    "**Shrunk releases understate themselves.** Where a method draws counts towards each other or "
+    "towards those of their parents, the release is smoother than the truth, and protecting it "
+    "again looks easier than it was. Without a prior, predicted errors of topdown were within 5 % "
+    "of the true ones on real counts, at every level of 200 units or more; with a prior they were "
+    "14 % too small for cells of blocks (1.71 people for 1.99)."
+)
+AVERAGES = (
+    "**These are averages over many counts**, never a statement about one count. Levels of fewer "
+    f"than {FEW_UNITS} units are too few for a good average, whatever their standard error: that "
+    "is of the reruns alone."
+)
+ABOUT = (
+    "Errors are those of the protected table against the table before protection. Who was missed "
+    "or counted twice by the census is another matter."
+)
+MODEL_BASED = (
+    "This release is **model-based**: a prior draws the counts of a place towards the shape of the "
+    "place above. Errors of places unlike their parent are larger than those of others, and all "
+    "errors here are understated."
+)
+_ERRORS = (
+    Column(key="units", label="Units", format=",d"),
+    Column(key="counts", label="Counts", format=",.0f"),
+    Column(key="rmse", label="RMSE", unit="people", format=",.2f"),
+    Column(key="rmse_error", label="±", format=",.2f"),
+    Column(key="mae", label="Mean error", unit="people", format=",.2f"),
+    Column(key="bias", label="Bias", unit="people", format="+,.2f"),
+    Column(key="bias_error", label="±", format=",.2f"),
+)
+_SIZE = Column(key="size", label="Count")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ErrorReport(Finding):
+    """Predicted errors of a release, by level, query and size; computed from no true count.
+
+    where
+        table    a row for each level, query and class of counts (evaluation/release_errors.py)
+        levels   from the whole down
+        runs     how often the release was protected again
+        seed     of their noise
+        model_based   whether a prior had a part in the release
+    """
+
+    name: str = "release-errors"
+    title: str = "How far off the counts are, by the release's own account"
+    index: tuple[str, ...] = ("level", "query", "sizes", "low", "high")
+    value: str = "rmse"
+    value_words: str = "predicted root mean square error, in people"
+
+    levels: tuple[str, ...]
+    runs: int
+    seed: int
+    model_based: bool = False
+
+    def __repr__(self) -> str:
+        return f"<ErrorReport of {self.runs} runs, {self.table.height} rows>"
+
+    def _repr_html_(self) -> str:
+        note = f"Computed from the release alone, not from the truth. {self.explain()}"
+        return shown(self.title, frames={"errors": self.shown()}, note=note)
+
+    def shown(self) -> pl.DataFrame:
+        """Errors of all counts of a level and query, without classes."""
+        return self._named(ALL).drop("sizes", "low", "high")
+
+    def _named(self, sizes: str) -> pl.DataFrame:
+        """Rows of one kind of classes, the classes in words."""
+        low, high = pl.col("low"), pl.col("high")
+        whole = pl.when(low == 0).then(pl.lit("0")).otherwise(pl.format("{} and more", low))
+        words = pl.when(low.is_null()).then(pl.lit("")).when(high.is_null() | (low == 0))
+        size = words.then(whole).otherwise(pl.format("{} to {}", low, high - 1))
+        return self.table.filter(sizes=sizes).with_columns(
+            query=pl.col("query").replace({CELLS: "every cell"}), size=size
+        )
+
+    def explain(self) -> str:
+        """What was done, and what the figures are."""
+        return (
+            "No true count was looked at. The release stood in the place of the truth, and the "
+            f"same method with the same settings protected it {self.runs} times, with fresh noise. "
+            "An error is a count of such a run minus that of the release, in people: on average "
+            "over many counts, the release is about as far from the truth. *RMSE* is the root "
+            "mean square error, *mean error* the mean size of errors, *bias* their mean; ± is the "
+            f"standard error over the {self.runs} runs. Where everything is 0, the counts are "
+            "published exactly."
+        )
+
+    def figure(self) -> Figure:
+        """Errors by level."""
+        return Figure(
+            name="predicted-error-by-level",
+            caption="**Predicted error by level.** Root mean square error of the release's counts, "
+            "as it tells it itself.",
+            alt="Predicted root mean square error by geographic level, one line per query",
+            chart=line_chart(
+                self._named(ALL),
+                x=by_level(self.levels),
+                y=Axis(column="rmse", title="Root mean square error (people)", zero=True),
+                series="query",
+                points=True,
+            ),
+        )
+
+    def _by_size(self) -> Figure:
+        rows = self._named(PUBLISHED)
+        names = tuple(rows.sort("low")["size"].unique(maintain_order=True))
+        return Figure(
+            name="predicted-error-by-size",
+            caption="**Predicted error by the published count**, at the level chosen.",
+            alt="Predicted root mean square error by the size of the published count",
+            chart=line_chart(
+                rows,
+                x=Axis(column="size", title="Published count (people)", names=names),
+                y=Axis(column="rmse", title="Root mean square error (people)", zero=True),
+                series="query",
+                points=True,
+                controls=(Control(column="level", label="Level", initial=self.levels[-1]),),
+            ),
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """Errors of the finest cells, and of totals at each level that has many units."""
+        rows = self._named(ALL).filter(pl.col("units") >= FEW_UNITS, pl.col("rmse") > 0)
+        wanted = rows.filter(pl.col("query").is_in(["total", "every cell"]))
+        return tuple(
+            KeyNumber(
+                value=f"{row['rmse']:,.3g}",
+                unit="people",
+                label=f"root mean square error of {row['query']} at {row['level']}",
+            )
+            for row in wanted.tail(4).iter_rows(named=True)
+        )
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Errors of all counts, then by size as published and before noise, then unlike ones."""
+        by_size = (LEVEL, QUERY, _SIZE, *_ERRORS)
+        found: list[Block] = [
+            self.figure(),
+            table_from_frame(
+                self._named(ALL),
+                name="errors",
+                caption="Predicted errors by level and query, in people.",
+                columns=(LEVEL, QUERY, *_ERRORS),
+            ),
+            Subheading("By the size of the published count"),
+            Prose(
+                "A reader has a published count in hand: how far from the truth are counts that "
+                "are published as this size?"
+            ),
+            self._by_size(),
+            table_from_frame(
+                self._named(PUBLISHED),
+                name="by-published-size",
+                caption="Predicted errors by the size of the published count.",
+                columns=by_size,
+                folded=True,
+            ),
+            Subheading("By the size of the count before noise"),
+            Prose(
+                "What happens to places of a size: are those where nobody lives counted too high, "
+                "and large ones too low? Here the counts of the release stand for those before "
+                f"noise. {UNDERSTATED}"
+            ),
+            table_from_frame(
+                self._named(BEFORE),
+                name="by-size-before",
+                caption="Predicted errors by the size of the count before noise.",
+                columns=by_size,
+                folded=True,
+            ),
+        ]
+        unlike = self._named(UNLIKE)
+        if unlike.height:
+            found += [
+                Subheading("Places unlike their parent"),
+                Prose(
+                    f"Counts of a group that is {MOST:.0%} or more of a place, and at most "
+                    f"{FEW:.0%} of the place above it, in the release. Whatever draws a place "
+                    "towards the one above hurts these most."
+                ),
+                table_from_frame(
+                    unlike,
+                    name="unlike-parent",
+                    caption="Predicted errors where a place is unlike its parent.",
+                    columns=(LEVEL, QUERY, *_ERRORS),
+                ),
+            ]
+        return tuple(found)
+
+    def terminal(self) -> Mapping[str, pl.DataFrame]:
+        """Errors of all counts by level and query."""
+        columns = ["level", "query", "rmse", "rmse_error", "mae", "bias", "bias_error"]
+        return {"predicted errors, in people": self._named(ALL).select(columns)}
+
+    def notes(self) -> str:
+        """What a reader of the short table must know."""
+        return (
+            "From the release alone: it was protected again "
+            f"{self.runs} times as if it were the truth. Bias is understated in small areas, and "
+            "releases that are shrunk understate all errors. No privacy is spent."
+        )
+
+    def report(self, release: Release, *, recipe: str) -> Report:
+        """The whole report, which may be published with the release."""
+        numbers = self.numbers()
+        summary: list[Block] = [KeyNumbers(numbers)] if numbers else []
+        if self.model_based:
+            summary.append(Callout("warning", MODEL_BASED))
+        summary.append(Callout("note", NO_LOSS.format(seed=self.seed)))
+        limits = "\n".join(f"- {one}" for one in (AVERAGES, UNDERSTATED, SHRUNK, ABOUT))
+        return Report(
+            title="How far off is this release?",
+            subtitle="Errors predicted from the release alone",
+            summary=tuple(summary),
+            sections=(Section(title=self.title, blocks=(Prose(self.explain()), *self.blocks())),),
+            limits=(Prose(limits),),
+            provenance=gather_provenance(
+                recipe=recipe, seeds=(self.seed,), config=release.mechanism
+            ),
+            confidential=False,
+        )
