@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +43,16 @@ def leaves_of(tree: NoiseTree) -> int:
     return len(tree.parents[-1]) if len(tree.parents) > 1 else 1
 
 
-def dense_errors(tree: NoiseTree, queries: Mapping[str, Floats], cells: int) -> Dense:
-    """Of a tree, from the 0/1 matrices of its queries (answers x cells)."""
+def dense_errors(
+    tree: NoiseTree,
+    queries: Mapping[str, Floats],
+    cells: int,
+    together: Sequence[tuple[str, int, Sequence[int]]] = (),
+) -> Dense:
+    """Of a tree, from the 0/1 matrices of its queries (answers x cells).
+
+    ``together`` are queries that some units of a depth have exactly together.
+    """
     depths, leaves = len(tree.parents), leaves_of(tree)
     ancestor: list[Any] = [np.arange(leaves)]
     for depth in range(depths - 1, 0, -1):
@@ -60,6 +68,9 @@ def dense_errors(tree: NoiseTree, queries: Mapping[str, Floats], cells: int) -> 
                 rows = queries[name] @ own
                 precision += weight * rows.T @ rows
             exact += [queries[name] @ own for name in level.exact]
+    for name, depth, some in together:
+        own = np.sum([units[depth, unit] for unit in some], axis=0)
+        exact.append(queries[name] @ own)
     _, sizes, right = np.linalg.svd(np.vstack(exact))
     free = right[int((sizes > 1e-9).sum()) :].T
     values, vectors = np.linalg.eigh(free.T @ precision @ free)

@@ -9,13 +9,24 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount.accuracy import estimate
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.run.intervals import ends, intervals
+from headcount.run.intervals import ends, interval_pieces, intervals
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts
-from tests.mechanisms.topdown.small import counts_of, tree
+from tests.mechanisms.topdown import test_topdown_spine as spine
+from tests.mechanisms.topdown.small import (
+    OCCUPIED,
+    VILLAGE,
+    add_up,
+    bounded,
+    counts_of,
+    tree,
+    village,
+    zcdp,
+)
 from tests.mechanisms.topdown.test_topdown_from_measurements import published
 
 SCHEMA = Schema(
@@ -85,7 +96,8 @@ def test_half_of_the_narrow_ones_hold_it_and_wide_ones_are_wider(folder: Path) -
 
 def test_answers_are_named_in_the_order_of_their_query(folder: Path) -> None:
     found = intervals(folder, "age by sex", level="county")
-    assert found.columns == ["place", "age", "sex", "estimate", "deviation", "low", "high"]
+    assert found.columns[:3] == ["place", "age", "sex"]
+    assert found.columns[3:] == ["estimate", "deviation", "low", "high", "known"]
     first = found.filter(pl.col("place") == "county2").drop("place")
     true = truth(people(), "county", "age by sex")[2]
     assert first["age"].to_list() == ["young", "young", "old", "old", "oldest", "oldest"]
@@ -115,6 +127,73 @@ def test_an_invariant_has_no_interval(tmp_path: Path) -> None:
     true = truth(people(), "county", "total").reshape(-1)
     assert found["low"].to_list() == found["high"].to_list() == true.tolist()
     assert found["deviation"].to_numpy().max() < 1e-6
+
+
+def test_along_a_spine_published_units_are_unions_of_leaves(tmp_path: Path) -> None:
+    """And what is exact of two parts together is exact of the state."""
+    counts = spine.people()
+    outcome = published(spine.along(zcdp("1/20")), counts, tmp_path)
+    start, place = start_from(tmp_path), spine.PLACE
+    states = intervals(start, "total", level="state")
+    true = add_up(place, counts.dense(), "state").sum(axis=1)
+    assert states["place"].to_list() == place.units[1].tolist()
+    assert states["low"].to_list() == states["high"].to_list() == true.tolist()
+    assert states["known"].to_list() == ["exact", "exact"]
+    leaves = intervals(start, "kind", level="leaf", release=estimate_from(start))
+    towns = intervals(start, "kind", level="town", release=estimate_from(start))
+    of_leaf = dict(zip(place.units[-1].tolist(), place.ancestors("town").tolist(), strict=True))
+    sums = leaves.with_columns(town=pl.col("place").replace_strict(of_leaf)).group_by(
+        "town", "kind", maintain_order=True
+    )
+    added = sums.agg(pl.col("estimate", "released").sum()).sort("town", maintain_order=True)
+    assert towns["estimate"].to_list() == pytest.approx(added["estimate"].to_list(), abs=1e-9)
+    made = outcome.dense("town")[0].reshape(place.size("town"), 3, 2).sum(axis=2)
+    assert towns["released"].to_list() == made.reshape(-1).tolist() == added["released"].to_list()
+    codes = [str(leaf) for leaf, town in of_leaf.items() if town == 1]
+    area = intervals(start, "kind", areas=[("second", "leaf", tuple(codes))])
+    assert area["deviation"].to_list() == pytest.approx(towns["deviation"].to_list()[3:6])
+
+
+def test_what_is_exact_of_parts_together_makes_their_estimates_more_exact(tmp_path: Path) -> None:
+    deviations = []
+    for number, exact in enumerate([(spine.TOTAL,), ()]):
+        folder = tmp_path / str(number)
+        published(spine.along(zcdp("1/20"), invariants=exact), spine.people(), folder)
+        deviations.append(intervals(folder, "total", level="leaf")["deviation"].to_numpy())
+    assert (deviations[0] < deviations[1] - 0.01).all()
+
+
+def test_where_there_is_no_facility_a_count_is_known_to_be_0(tmp_path: Path) -> None:
+    published(bounded(zcdp("1/20")), village(), tmp_path)
+    found = intervals(tmp_path, "kind", level="leaf")
+    zero = found.filter(pl.col("known") == "zero")
+    assert [known == "zero" for known in found["known"]] == (OCCUPIED == 0).reshape(-1).tolist()
+    assert not zero.select("estimate", "deviation", "low", "high").to_numpy().any()
+    leaves = tuple(VILLAGE.units[-1][[4, 6]].tolist())  # neither has a school or a nursing home
+    area = intervals(tmp_path, "kind", areas=[("two", "leaf", leaves)])
+    assert area["known"].to_list() == ["", "zero", "zero"]
+
+
+def test_of_what_the_answers_do_not_tell_nothing_is_said_but_that_it_is_not_negative(
+    tmp_path: Path,
+) -> None:
+    queries = {"total": {"by": (), "share": 1}, "age by sex": {"by": ("age", "sex")}}
+    published(topdown(queries=queries), people(), tmp_path)
+    found = intervals(tmp_path, "age by sex", level="county")
+    told = found.filter(pl.col("known") != "zero")
+    assert told["low"].to_list() == [0] * len(told)
+    assert told.select("estimate", "deviation", "high").null_count().row(0) == (len(told),) * 3
+
+
+def test_intervals_come_in_pieces_of_a_few_places(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = intervals(folder, "age by sex", level="block")
+    monkeypatch.setattr(estimate, "NUMBERS_AT_ONCE", 60)
+    pieces = list(interval_pieces(folder, "age by sex", level="block"))
+    assert max(map(len, pieces)) == 60
+    assert pl.concat(pieces)["estimate"].to_list() == pytest.approx(whole["estimate"].to_list())
+    assert pl.concat(pieces).drop("estimate").equals(whole.drop("estimate"))
 
 
 def test_released_counts_stand_beside(folder: Path) -> None:

@@ -113,19 +113,28 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
 
 
 def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
-    changed = with_change(topdown(), "levels.level_1", "0.65")
+    changed = with_change(topdown(), PLACES, "levels.level_1", "0.65")
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 10),
         "level_1": Fraction(13, 20),
         "level_2": Fraction(1, 4),
     }
-    queries = with_change(topdown(), "queries.cells", "0.75")
+    queries = with_change(topdown(), PLACES, "queries.cells", "0.75")
     assert dict(queries.query_shares) == {
         "total": Fraction(1, 10),
         "sex": Fraction(3, 20),
         "cells": Fraction(3, 4),
     }
-    assert with_change(topdown(), "epsilon", "2").epsilon == 2
+    assert with_change(topdown(), PLACES, "epsilon", "2").epsilon == 2
+
+
+def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() -> None:
+    changed = with_change(topdown(levels="equal"), PLACES, "levels.level_1", "1/2")
+    assert dict(changed.level_shares or ()) == {
+        "whole": Fraction(1, 4),
+        "level_1": Fraction(1, 2),
+        "level_2": Fraction(1, 4),
+    }
 
 
 def test_four_times_the_rho_halves_every_deviation() -> None:
@@ -172,9 +181,15 @@ def test_a_goal_about_one_query_serves_it() -> None:
             lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), SCHEMA, PLACES),
             "found 'sampling' before topdown",
         ),
-        (lambda: with_change(topdown(), "levels.county", "0.5"), "found 'levels.county'"),
-        (lambda: with_change(topdown(), "levels.whole", "1"), "expected a share between 0 and 1"),
-        (lambda: with_change(topdown(), "shares", "1"), "expected rho, epsilon, levels.NAME"),
+        (lambda: with_change(topdown(), PLACES, "levels.county", "0.5"), "found 'levels.county'"),
+        (
+            lambda: with_change(topdown(), PLACES, "levels.whole", "1"),
+            "expected a share between 0 and 1",
+        ),
+        (
+            lambda: with_change(topdown(), PLACES, "shares", "1"),
+            "expected rho, epsilon, levels.NAME",
+        ),
         (
             lambda: suggested(
                 topdown(), SCHEMA, PLACES, goal="balanced", wanted={("level_1", "income"): 1.0}

@@ -17,6 +17,7 @@ attributes that it asks for, and of the others the evens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
@@ -25,6 +26,7 @@ import numpy as np
 from headcount.accuracy.components import Component, Components
 from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import complement, largest, pseudo_inverse, spanned
+from headcount.accuracy.rows import KeptRows
 from headcount.accuracy.tree import ComponentErrors, alike
 from headcount.arrays import Floats, Ints
 from headcount.tabulate import Query
@@ -130,53 +132,139 @@ class Coordinates:
             yield component, part.reshape(-1, size)
 
 
-def best_estimates(
-    tree: NoiseTree, coordinates: Coordinates, answered: Answered, *, depth: int
-) -> Floats:
-    """The wanted query's best linear estimates in every unit of a depth: units x answers.
+class BestEstimates:
+    """The wanted query's best linear estimates, unit by unit, with a few units in memory at a time.
 
-    ``answered`` gives the answers of every query that has a weight at a depth, and the true ones of
-    those that are exact there.
+    Answers are read twice at the leaf and once above it. What goes up from the levels above the
+    leaf is put in files without a name where it is large.
+
+    where
+        answered   gives the answers of every query that has a weight at a depth, and the true ones
+                   of those that are exact there
     """
-    projected = [_right_sides(tree, coordinates, answered, at) for at in range(len(tree.levels))]
-    exact = [
-        {query: _projected(tree, coordinates, answered, at, query) for query in level.exact}
-        for at, level in enumerate(tree.levels)
-    ]
-    found = np.zeros((tree.units(depth), prod(coordinates.sizes)))
-    for component, part in coordinates.parts():
-        errors = ComponentErrors(tree, coordinates.components, component)
-        estimator = _Estimator(errors, tree, coordinates.components, component)
-        right = [one[:, part] for one in projected]
-        known = [{q: one[:, part] for q, one in those.items()} for those in exact]
-        found[:, part] = estimator.estimated(right, known, depth)
-    return coordinates.answers(found)
 
+    def __init__(self, tree: NoiseTree, coordinates: Coordinates, answered: Answered) -> None:
+        self._tree, self._coordinates, self._answered = tree, coordinates, answered
+        self._width = prod(coordinates.sizes)
+        components = coordinates.components
+        self._parts = [
+            (part, _Estimator(ComponentErrors(tree, components, one), tree, components, one))
+            for one, part in coordinates.parts()
+        ]
 
-def _right_sides(
-    tree: NoiseTree, coordinates: Coordinates, answered: Answered, depth: int
-) -> Floats:
-    """Z of every unit at a depth: units x coordinates."""
-    level, units = tree.levels[depth], tree.units(depth)
-    found = np.zeros((units, prod(coordinates.sizes)))
-    kind = np.zeros(units, dtype=np.int64) if level.of_unit is None else level.of_unit
-    for query in dict.fromkeys(name for one in level.weights for name in one):
-        weight = np.array([one.get(query, 0.0) for one in level.weights])[kind]
-        found += weight[:, None] * _projected(tree, coordinates, answered, depth, query)
-    return found
+    def at(self, depth: int) -> Iterator[tuple[range, Floats]]:
+        """Some units of a depth after others, with their estimates: units x answers."""
+        with ExitStack() as files:
+            ups, sums = self._ups(depth, files)
+            down: KeptRows | None = None
+            for level in range(depth):
+                down = self._down(level, ups, sums, down, files)
+            for units in self._pieces(depth):
+                up = self._up(depth, units, ups)[0] if self._is_leaf(depth) else ups[depth][units]
+                found = self._given_parent(depth, units, up, down)
+                yield units, self._coordinates.answers(found)
 
+    def _is_leaf(self, depth: int) -> bool:
+        return depth == len(self._tree.levels) - 1
 
-def _projected(
-    tree: NoiseTree, coordinates: Coordinates, answered: Answered, depth: int, query: str
-) -> Floats:
-    """Q'y of every unit at a depth, read some units at a time: few coordinates remain of each."""
-    units = tree.units(depth)
-    found = np.empty((units, prod(coordinates.sizes)))
-    step = max(1, NUMBERS_AT_ONCE // coordinates.components.answers[query])
-    for first in range(0, units, step):
-        some = range(first, min(first + step, units))
-        found[first : some.stop] = coordinates.projected(query, answered(depth, query, some))
-    return found
+    def _pieces(self, depth: int) -> Iterator[range]:
+        """Ranges of units of which all answers and coordinates are in memory together."""
+        level = self._tree.levels[depth]
+        asked = [*level.exact, *(query for one in level.weights for query in one)]
+        answers = [self._coordinates.components.answers[query] for query in asked]
+        step = max(1, NUMBERS_AT_ONCE // max([self._width, *answers]))
+        for first in range(0, self._tree.units(depth), step):
+            yield range(first, min(first + step, self._tree.units(depth)))
+
+    def _ups(self, depth: int, files: ExitStack) -> tuple[list[KeptRows], list[KeptRows]]:
+        """From the leaves up: x of every level above them, and the sums over children."""
+        above = len(self._tree.levels) - 1
+        ups = [
+            files.enter_context(KeptRows(self._tree.units(at), self._width)) for at in range(above)
+        ]
+        sums = [
+            files.enter_context(KeptRows(self._tree.units(at), self._width)) for at in range(depth)
+        ]
+        for at in reversed(range(above)):
+            for units in self._pieces(at):
+                ups[at][units], before = self._up(at, units, ups)
+                if at < depth:
+                    sums[at][units] = before
+        return ups, sums
+
+    def _up(self, depth: int, units: range, ups: list[KeptRows]) -> tuple[Floats, Floats]:
+        """X of some units, and the sum of their children's."""
+        before = self._summed(depth, units, ups)
+        right, exact = self._right_sides(depth, units)
+        found = np.empty_like(before)
+        for part, estimator in self._parts:
+            known = {query: one[:, part] for query, one in exact.items()}
+            found[:, part] = estimator.with_answers(
+                depth, units, before[:, part], right[:, part], known
+            )
+        return found, before
+
+    def _summed(self, depth: int, units: range, ups: list[KeptRows]) -> Floats:
+        """The sum of the children's x for some units; leaves have none."""
+        found = np.zeros((len(units), self._width))
+        if self._is_leaf(depth):
+            return found
+        parents = self._tree.parents[depth + 1]
+        first, last = np.searchsorted(parents, (units.start, units.stop)).tolist()
+        step = max(1, NUMBERS_AT_ONCE // self._width)
+        leaf = self._is_leaf(depth + 1)
+        for start in range(first, last, step):
+            some = range(start, min(start + step, last))
+            below = self._up(depth + 1, some, ups)[0] if leaf else ups[depth + 1][some]
+            own = parents[some.start : some.stop]
+            begin = np.flatnonzero(np.diff(own, prepend=-1))
+            found[own[begin] - units.start] += np.add.reduceat(below, begin, axis=0)
+        return found
+
+    def _right_sides(self, depth: int, units: range) -> tuple[Floats, dict[str, Floats]]:
+        """Z of some units, and what is exact of them."""
+        level = self._tree.levels[depth]
+        some = slice(units.start, units.stop)
+        kind = (
+            np.zeros(len(units), dtype=np.int64) if level.of_unit is None else level.of_unit[some]
+        )
+        found = np.zeros((len(units), self._width))
+        for query in dict.fromkeys(name for one in level.weights for name in one):
+            weight = np.array([one.get(query, 0.0) for one in level.weights])[kind]
+            found += weight[:, None] * self._projected(depth, query, units)
+        return found, {query: self._projected(depth, query, units) for query in level.exact}
+
+    def _projected(self, depth: int, query: str, units: range) -> Floats:
+        return self._coordinates.projected(query, self._answered(depth, query, units))
+
+    def _down(
+        self,
+        depth: int,
+        ups: list[KeptRows],
+        sums: list[KeptRows],
+        above: KeptRows | None,
+        files: ExitStack,
+    ) -> KeptRows:
+        """Of every unit of a depth: its estimate from all answers, less its children's sum."""
+        found = files.enter_context(KeptRows(self._tree.units(depth), self._width))
+        for units in self._pieces(depth):
+            found[units] = (
+                self._given_parent(depth, units, ups[depth][units], above) - sums[depth][units]
+            )
+        return found
+
+    def _given_parent(self, depth: int, units: range, up: Floats, above: KeptRows | None) -> Floats:
+        """The estimates of some units, from theirs going up and what is left open of parents."""
+        if above is None:
+            return up
+        parent = self._tree.parents[depth][units.start : units.stop]
+        first, last = int(parent[0]), int(parent[-1]) + 1
+        open_ = above[range(first, last)][parent - first]
+        found = np.empty_like(up)
+        for part, estimator in self._parts:
+            moved = estimator.moved(depth, units, open_[:, part])
+            found[:, part] = up[:, part] + moved
+        return found
 
 
 class _Estimator:
@@ -188,32 +276,27 @@ class _Estimator:
         self._errors, self._tree = errors, tree
         self._components, self._component = components, component
 
-    def estimated(self, right: list[Floats], exact: list[dict[str, Floats]], depth: int) -> Floats:
-        """From all answers, at a depth."""
-        up: list[Floats] = []
-        sums: list[Floats] = []
-        for at in reversed(range(len(right))):
-            before = np.zeros_like(right[at])
-            if up:
-                first = np.searchsorted(self._tree.parents[at + 1], np.arange(len(before)))
-                before = np.add.reduceat(up[0], first, axis=0)
-            up.insert(0, self._with_answers(at, before, right[at], exact[at]))
-            sums.insert(0, before)
-        found = up[0]
-        for at in range(1, depth + 1):
-            parent = self._tree.parents[at]
-            open_ = (found - sums[at - 1])[parent]
-            found = up[at] + np.einsum("uij,ucj->uci", self._errors.unit_gains(at), open_)
-        return found
+    def moved(self, depth: int, units: range, open_: Floats) -> Floats:
+        """A of some units times what is left open of their parents."""
+        links = self._errors.links(depth, np.arange(units.start, units.stop))
+        gain = self._errors.link_gains(depth)[links]
+        if self._errors.size == 1:
+            return gain * open_
+        return np.asarray(np.einsum("uij,ucj->uci", gain, open_))
 
-    def _with_answers(
-        self, depth: int, before: Floats, right: Floats, exact: Mapping[str, Floats]
+    def with_answers(
+        self,
+        depth: int,
+        units: range,
+        before: Floats,
+        right: Floats,
+        exact: Mapping[str, Floats],
     ) -> Floats:
-        """X of every unit at a depth, from the sum of its children's."""
+        """X of some units at a depth, from the sum of their children's."""
         level, kinds = self._tree.levels[depth], self._tree.kinds[depth]
         known, found = self._errors.levels[depth], np.empty_like(right)
         precisions = self._errors.precisions(level)
-        of_unit = kinds.of_unit
+        of_unit = kinds.of_unit[units.start : units.stop]
         for (number, noise), own in alike(known.together[of_unit], kinds.noise[of_unit]):
             unknown = self._errors.basis(number)
             start = self._start(
@@ -224,7 +307,9 @@ class _Estimator:
             )
             left = right[own] - start @ precisions[noise]
             s = known.covariance[of_unit[own]]
-            found[own] = start + np.einsum("uij,ucj->uci", s, left)
+            found[own] = start + (
+                s * left if len(unknown) == 1 else np.einsum("uij,ucj->uci", s, left)
+            )
         return found
 
     def _start(

@@ -22,6 +22,8 @@ from headcount.arrays import Floats
 
 NOTHING = 1e-10
 """Relative to the largest: smaller singular values are rounding errors of 0."""
+ROUNDING = 1e-12
+"""A variance that is less of the numbers that it was added up from is a rounding error of 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,18 @@ def conditioned(covariance: Floats, rows: Floats) -> Floats:
         return covariance
     of_sums = covariance @ rows
     inverse = pseudo_inverse(rows.T @ of_sums, scale=largest(covariance))
-    return symmetric(covariance - of_sums @ inverse @ of_sums.swapaxes(-1, -2))
+    found = symmetric(covariance - of_sums @ inverse @ of_sums.swapaxes(-1, -2))
+    return cleared(found, covariance)
+
+
+def cleared(covariance: Floats, before: Floats) -> Floats:
+    """A covariance with 0 for variables that are exact now, but for rounding errors.
+
+    Left in, these would be all that later steps see of a variable, and be taken for its variance.
+    """
+    now, then = (np.einsum("...ii->...i", one) for one in (covariance, before))
+    some = (now > ROUNDING * then).astype(np.float64)
+    return np.asarray(covariance * some[..., :, None] * some[..., None, :])
 
 
 def divided(numerator: Floats, denominator: Floats) -> Floats:
@@ -154,3 +167,8 @@ def _inverse(matrix: Floats, scale: Floats) -> tuple[Floats, Floats]:
 def largest(matrices: Floats) -> Floats:
     """The largest entry of each matrix."""
     return np.asarray(np.abs(matrices).max(axis=(-1, -2), initial=0.0))
+
+
+def without_rounding(variances: Floats, sizes: Floats) -> Floats:
+    """Variances, 0 where they are rounding errors of the numbers that they were added up from."""
+    return np.where(variances > ROUNDING * sizes, variances, 0.0)

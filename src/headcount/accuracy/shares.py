@@ -17,17 +17,22 @@ loss at another: a suggestion is to be read with the whole table beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from headcount.accuracy.components import Components
+from headcount.accuracy.components import Component, Components
+from headcount.accuracy.even import EvenTree
 from headcount.accuracy.kinds import NoiseTree
-from headcount.accuracy.known import conditioned, divided, spanned, symmetric
+from headcount.accuracy.known import spanned, without_rounding
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 Goal = Literal["balanced", "minimax"]
 Pair = tuple[int, str]
@@ -35,7 +40,8 @@ Pair = tuple[int, str]
 
 SMALLEST = 1e-5
 """No share that is measured becomes smaller: a query is not dropped for a goal."""
-STEP = 1e-6
+SEARCH = {"maxcor": 40, "ftol": 1e-8, "maxiter": 2000}
+"""Shares are rounded to parts of 100,000: the search need not find more of them."""
 SHARPNESS = 60.0
 """The largest of some ratios is taken as a mean of their powers of this."""
 
@@ -61,70 +67,137 @@ class SharesProblem:
         from scipy.optimize import minimize
 
         now = np.array([share for share, _ in self.measured.values()])
-        before = self._variances(now[None, :])[0]
+        before = self._variances(now)[0]
         importance = np.array(list(self.wanted.values()))
         importance = importance / importance.sum()
 
-        def badness(shares: Floats) -> Floats:
-            ratios = self._variances(shares) / before
+        def badness(logs: Floats) -> tuple[float, Floats]:
+            shares = _shares(logs)
+            variances, slopes = self._variances(shares)
+            ratios = variances / before
             if goal == "balanced":
-                return np.asarray(np.log(ratios @ importance))
-            largest = ratios.max(axis=1, keepdims=True)
-            powers = np.mean((ratios / largest) ** SHARPNESS, axis=1)
-            return np.asarray(np.log(largest[:, 0]) + np.log(powers) / SHARPNESS)
-
-        def with_slope(logs: Floats) -> tuple[float, Floats]:
-            tried = np.vstack([logs, logs + STEP * np.eye(len(logs))])
-            found = badness(_shares(tried))
-            return float(found[0]), (found[1:] - found[0]) / STEP
+                found = float(np.log(ratios @ importance))
+                of_ratio = importance / (ratios @ importance)
+            else:
+                powers = (ratios / ratios.max()) ** SHARPNESS
+                found = float(np.log(ratios.max()) + np.log(powers.mean()) / SHARPNESS)
+                of_ratio = powers / (powers.sum() * ratios)
+            of_share = slopes(of_ratio / before)
+            return found, shares * (of_share - of_share @ shares)
 
         ends = [(np.log(SMALLEST), 0.0)] * len(now)
-        found = minimize(with_slope, np.log(now), jac=True, bounds=ends, method="L-BFGS-B")
-        best = _shares(found.x[None, :])[0]
+        found = minimize(
+            badness, np.log(now), jac=True, bounds=ends, method="L-BFGS-B", options=SEARCH
+        )
+        if not found.success:
+            log.warning(
+                "plan: the search for shares ended early (%s): better ones may exist than those "
+                "that are suggested",
+                found.message,
+            )
+        best = _shares(found.x)
         return dict(zip(self.measured, best.tolist(), strict=True))
 
-    def _variances(self, shares: Floats) -> Floats:
-        """Of each wanted pair (columns), for several sets of shares (rows)."""
-        found = np.zeros((len(shares), len(self.wanted)))
-        for component in self.components.every:
-            size = self.components.size(component)
-            precision = np.zeros((len(self.tree.levels), len(shares), size, size))
-            for column, ((depth, query), (share, weight)) in enumerate(self.measured.items()):
-                own = weight * (shares[:, column] / share) ** self.power
-                precision[depth] += own[:, None, None] * self.components.precision(query, component)
-            exact = [self._exact(depth, component, size) for depth in range(len(precision))]
-            covariances = self._estimates(precision, exact)
-            for column, (depth, query) in enumerate(self.wanted):
-                spread = self.components.spread(query, component)
-                found[:, column] += np.einsum("ij,nji->n", spread, covariances[depth])
+    def not_exact(self) -> list[Pair]:
+        """All depths and queries whose answers have errors."""
+        now = np.array([share for share, _ in self.measured.values()])
+        found, sizes = np.zeros(self._shape), np.zeros(self._shape)
+        for part, tree in zip(self._parts, self._trees(self._weights(now)), strict=True):
+            found += part.traces(part.spreads, tree.covariances)
+            sizes += part.traces(np.abs(part.spreads), np.abs(tree.covariances))
+        some = np.argwhere(without_rounding(found, sizes) > 0)
+        return [(int(depth), self._names[query]) for depth, query in some]
+
+    def _variances(self, shares: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """Of each wanted pair; and, from slopes of a goal in these, its slopes in the shares."""
+        weights = self._weights(shares)
+        trees, found = self._trees(weights), np.zeros(self._shape)
+        for part, tree in zip(self._parts, trees, strict=True):
+            found += part.traces(part.spreads, tree.covariances)
+
+        def slopes(of_variance: Floats) -> Floats:
+            own, of_weight = np.zeros(self._shape), np.zeros(self._shape)
+            own[self._places(self.wanted)] = of_variance
+            for part, tree in zip(self._parts, trees, strict=True):
+                of_covariance = np.tensordot(own, part.spreads, axes=1)
+                of_weight += part.traces(part.precisions, tree.slopes(of_covariance))
+            measured = self._places(self.measured)
+            return np.asarray((of_weight * weights)[measured] * self.power / shares)
+
+        return found[self._places(self.wanted)], slopes
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self.components.answers)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """Depths x queries."""
+        return len(self.tree.levels), len(self._names)
+
+    def _places(self, pairs: Iterable[Pair]) -> tuple[Ints, Ints]:
+        """Where pairs are among all depths and queries."""
+        found = np.array([(depth, self._names.index(query)) for depth, query in pairs])
+        return found[:, 0], found[:, 1]
+
+    def _weights(self, shares: Floats) -> Floats:
+        """1 / variance of every depth and query, 0 where it is not measured."""
+        found = np.zeros(self._shape)
+        known = np.array(list(self.measured.values()))
+        found[self._places(self.measured)] = known[:, 1] * (shares / known[:, 0]) ** self.power
         return found
 
-    def _exact(self, depth: int, component: tuple[bool, ...], size: int) -> Floats:
+    def _trees(self, weights: Floats) -> list[EvenTree]:
+        return [
+            EvenTree(np.tensordot(weights, part.precisions, axes=1), part.exact, self._fans)
+            for part in self._parts
+        ]
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        """Components of one size of which the same is exact, side by side."""
+        found: dict[tuple[int, tuple[bytes, ...]], list[Component]] = {}
+        for one in self.components.every:
+            exact = tuple(self._exact(depth, one).tobytes() for depth in range(len(self._fans) + 1))
+            found.setdefault((self.components.size(one), exact), []).append(one)
+        return [
+            _Part(
+                [self._exact(depth, those[0]) for depth in range(len(self._fans) + 1)],
+                *(
+                    np.stack([[of(query, one) for one in those] for query in self._names])
+                    for of in (self.components.precision, self.components.spread)
+                ),
+            )
+            for those in found.values()
+        ]
+
+    def _exact(self, depth: int, component: Component) -> Floats:
+        size = self.components.size(component)
         known = [self.components.precision(q, component) for q in self.tree.levels[depth].exact]
         return spanned(np.hstack([np.zeros((size, 1)), *known]))
 
-    def _estimates(self, precision: Floats, exact: list[Floats]) -> list[Floats]:
-        """V at every depth, of an even tree; see tree.py."""
-        one, fans = np.eye(precision.shape[-1]), self._fans()
-        up: list[Floats] = []
-        for depth in reversed(range(len(precision))):
-            if not up:
-                own = divided(np.broadcast_to(one, precision[depth].shape), precision[depth])
-                up.insert(0, symmetric(conditioned(own, exact[depth])))
-                continue
-            below = conditioned(fans[depth] * up[0], exact[depth])
-            up.insert(0, symmetric(divided(below, one + precision[depth] @ below)))
-        down = [up[0]]
-        for depth in range(1, len(precision)):
-            # Each of k equal children has 1/k of the sum, and of what is left open of it.
-            share = 1 / fans[depth - 1]
-            down.append((1 - share) * up[depth] + share**2 * down[-1])
-        return down
-
+    @cached_property
     def _fans(self) -> Floats:
         """How many children a mean unit of each level has."""
         units: Ints = np.array([self.tree.units(depth) for depth in range(len(self.tree.levels))])
         return np.asarray(units[1:] / units[:-1], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some components: what is exact of them at each depth, and of each query Q'Q and spread.
+
+    The latter are queries x components x size x size.
+    """
+
+    exact: list[Floats]
+    precisions: Floats
+    spreads: Floats
+
+    @staticmethod
+    def traces(queries: Floats, covariances: Floats) -> Floats:
+        """Sums over components of trace(query covariance): depths x queries."""
+        return np.asarray(np.tensordot(covariances, queries, axes=([1, 2, 3], [1, 2, 3])))
 
 
 def _shares(logs: Floats) -> Floats:

@@ -36,8 +36,12 @@ from headcount.accuracy.known import (
     pseudo_inverse,
     spanned,
     symmetric,
+    without_rounding,
 )
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints
+
+NEARLY_ALL = 0.999
+"""A child with more of its parent's C is looked at by itself: differences would lose digits."""
 
 
 class Directions:
@@ -103,6 +107,8 @@ class ComponentErrors:
         self._tree, self.size = tree, components.size(component)
         self._component, self._components = component, components
         self._directions = Directions(self.size)
+        self._link_gains: dict[int, Floats] = {}
+        self._inverses: dict[int, Floats] = {}
         below: LevelKnown | None = None
         self.levels: list[LevelKnown] = []
         for depth in reversed(range(len(tree.levels))):
@@ -182,7 +188,7 @@ class ComponentErrors:
         is C there. What one child alone does not know is known from the parent and the others.
         """
         kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
-        inverse = self._inverse(above)
+        inverse = self._inverse(depth - 1)
         unknown, times = here.unknown[kinds.child], above.below[kinds.parent]
         for (number, *many), own in alike(unknown, *times.T[1:]):
             parent, basis = kinds.parent[own], self.basis(number)
@@ -200,35 +206,42 @@ class ComponentErrors:
                 stays = basis @ vectors[:, values < 1 - NOTHING]
             yield Gains(own, gain, shared, stays)
 
-    def unit_gains(self, depth: int) -> Floats:
-        """A of every unit at a depth."""
-        by_link = np.empty((len(self._tree.kinds[depth - 1].parent), self.size, self.size))
-        for one in self.gains(depth):
-            by_link[one.links] = one.gain
-        return by_link[self._links(depth)]
+    def link_gains(self, depth: int) -> Floats:
+        """A of every link to a level's kinds."""
+        if depth not in self._link_gains:
+            links = len(self._tree.kinds[depth - 1].parent)
+            found = np.empty((links, self.size, self.size))
+            for one in self.gains(depth):
+                found[one.links] = one.gain
+            self._link_gains[depth] = found
+        return self._link_gains[depth]
 
-    def unit_unknown(self, depth: int, above: Ints) -> Ints:
-        """The number of what is unknown of every unit at a depth, from that of its parents."""
+    def links(self, depth: int, units: Ints) -> Ints:
+        """The link of some units at a depth to their parents."""
+        links = self._tree.kinds[depth - 1]
+        parent = links.of_unit[self._tree.parents[depth][units]]
+        child = self._tree.kinds[depth].of_unit[units]
+        return links.link(parent, child, len(self.levels[depth].unknown))
+
+    def unknown_of(self, depth: int, links: Ints, above: Ints) -> Ints:
+        """The number of what is unknown of some units, by their links, from that of parents."""
         group = np.empty(len(self._tree.kinds[depth - 1].parent), dtype=np.int64)
         gains = list(self.gains(depth))
         for number, one in enumerate(gains):
             group[one.links] = number
-        found = np.empty(self._tree.units(depth), dtype=np.int64)
-        for (number, before), own in alike(
-            group[self._links(depth)], above[self._tree.parents[depth]]
-        ):
+        found = np.empty(len(links), dtype=np.int64)
+        for (number, before), own in alike(group[links], above):
             unsure = [gains[number].stays, gains[number].shared @ self.basis(before)]
             found[own] = self._directions.number(spanned(np.hstack(unsure)))
         return found
 
-    def _links(self, depth: int) -> Ints:
-        """The link of every unit at a depth to its parent."""
-        links = self._tree.kinds[depth - 1]
-        parent = links.of_unit[self._tree.parents[depth]]
-        return links.link(parent, self._tree.kinds[depth].of_unit, len(self.levels[depth].unknown))
+    def _inverse(self, depth: int) -> Floats:
+        """R C_R^-1 R' of each kind at a depth."""
+        if depth not in self._inverses:
+            self._inverses[depth] = self._inverted(self.levels[depth])
+        return self._inverses[depth]
 
-    def _inverse(self, level: LevelKnown) -> Floats:
-        """R C_R^-1 R' of each kind."""
+    def _inverted(self, level: LevelKnown) -> Floats:
         inverse = np.empty_like(level.children)
         for (number,), own in alike(level.together):
             known, children = complement(self.basis(number)), level.children[own]
@@ -247,51 +260,88 @@ class ComponentErrors:
     def _given_parents(self, depth: int, above: Floats, unknown_above: Ints) -> tuple[Floats, Ints]:
         """The mean V of a level's kinds, from that of their parents' kinds.
 
-        Of children that are known in every direction it is S_j + S_j M S_j, where M is the mean of
-        C_p^-1 V_p C_p^-1 - C_p^-1 over their parents.
+        Of children that are known in every direction it is
+
+            S_j mean(C_p^-1 V_p C_p^-1) S_j + mean(I - S_j C_p^-1) S_j
+
+        over their parents. Where one child is nearly all of C_p the second mean would be a
+        difference of equals, and has its own form (``given_parent``), link by link.
         """
         kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
         own_units = self._tree.kinds[depth].units
         share = kinds.units[kinds.parent] * kinds.times / own_units[kinds.child]
-        inverse = self._inverse(self.levels[depth - 1])
-        shape = (len(own_units), len(above))
-        mean = sparse_mean(kinds, share, shape, inverse @ above @ inverse - inverse)
-        covariance = here.covariance + here.covariance @ mean @ here.covariance
         unknown = np.zeros(len(own_units), dtype=np.int64)
-        if not here.unknown.any():
-            return covariance, unknown
-        covariance[here.unknown > 0] = 0
-        for one in self.gains(depth):
-            if here.unknown[kinds.child[one.links[0]]]:
-                self._add_unsure(depth, one, share, above, unknown_above, covariance, unknown)
+        apart = self._nearly_alone(depth) | (here.unknown[kinds.child] > 0)
+        inverse, s = self._inverse(depth - 1), here.covariance
+        mean = _Mean(kinds.parent, kinds.child, np.where(apart, 0.0, share), len(own_units))
+        from_parents = s @ mean.of(inverse @ above @ inverse) @ s
+        left_open = mean.times[:, None, None] * s - s @ mean.of(inverse) @ s
+        covariance = from_parents + left_open
+        if apart.any():
+            self._add_apart(depth, np.where(apart, share, 0.0), above, covariance)
+        for one in self.gains(depth) if here.unknown.any() else ():
+            parent, child = kinds.parent[one.links], kinds.child[one.links]
+            if here.unknown[child[0]]:
+                self._add_unsure(one, parent, child, unknown_above, unknown)
         return covariance, unknown
 
+    def _add_apart(self, depth: int, share: Floats, above: Floats, covariance: Floats) -> None:
+        """Add V of some children, link by link: those that have a share."""
+        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
+        links = np.flatnonzero(share)
+        parent, child = kinds.parent[links], kinds.child[links]
+        own, others = here.covariance[child], self.others(depth, links)
+        if here.unknown.any():
+            gain = self.link_gains(depth)[links]
+        else:
+            gain = own @ self._inverse(depth - 1)[parent]
+        given = given_parent(above[parent], others, own, gain)
+        np.add.at(covariance, child, share[links, None, None] * given)
+
     def _add_unsure(
-        self,
-        depth: int,
-        one: Gains,
-        share: Floats,
-        above: Floats,
-        unknown_above: Ints,
-        covariance: Floats,
-        unknown: Ints,
+        self, one: Gains, parent: Ints, child: Ints, unknown_above: Ints, unknown: Ints
     ) -> None:
-        """Add V of children that are unknown along some directions, and what stays unknown."""
-        kinds = self._tree.kinds[depth - 1]
-        parent, child = kinds.parent[one.links], kinds.child[one.links]
-        s, rest = self.levels[depth].covariance[child], np.eye(self.size) - one.gain
-        others = above[parent] + self.levels[depth - 1].children[parent] - s
-        given = one.gain @ others @ one.gain.swapaxes(-1, -2) + rest @ s @ rest.swapaxes(-1, -2)
-        np.add.at(covariance, child, share[one.links, None, None] * symmetric(given))
+        """Add what stays unknown of children that are unknown along some directions."""
         for (number, before), own in alike(unknown_above[parent], unknown[child]):
             # Along what is unknown of the parent a gain has its second part only.
             unsure = [self.basis(before), one.stays, one.shared @ self.basis(number)]
             unknown[child[own]] = self._directions.number(spanned(np.hstack(unsure)))
 
+    def others(self, depth: int, links: Ints) -> Floats:
+        """For some links to a level's kinds the sum of S over the child's siblings, C_p - S_j.
+
+        Where one child is far less exact than its siblings the difference would lose what they
+        are: there it is added up anew.
+        """
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        own = here.covariance[kinds.child[links]]
+        found: Floats = above.children[kinds.parent[links]] - own
+        alone = np.flatnonzero(self._nearly_alone(depth)[links])
+        if len(alone):
+            which, link = kinds.links(kinds.parent[links[alone]])
+            times = kinds.times[link] - (link == links[alone[which]])
+            parts = here.covariance[kinds.child[link]] * times[:, None, None]
+            first = np.searchsorted(which, np.arange(len(alone)))
+            found[alone] = np.add.reduceat(parts, first, axis=0)
+        return found
+
+    def _nearly_alone(self, depth: int) -> Flags:
+        """For each link whether the child has nearly all of C_p on some coordinate."""
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        found: Flags = kinds.times == 1
+        single = np.flatnonzero(found)
+        own, whole = (np.einsum("nii->ni", one) for one in (here.covariance, above.children))
+        most = own[kinds.child[single]] > NEARLY_ALL * whole[kinds.parent[single]]
+        found[single] = most.any(axis=1)
+        return found
+
     def mean_variance(self, spread: Floats, covariance: Floats, unknown: Ints) -> Floats:
         """trace(spread V) of each kind; infinite where that depends on what is unknown."""
-        traces = np.einsum("ij,nji->n", spread, covariance)
-        found: Floats = np.maximum(traces, 0.0)  # rounding may leave exact ones below 0
+        traces, sizes = (
+            np.einsum("ij,nji->n", one, those)
+            for one, those in ((spread, covariance), (np.abs(spread), np.abs(covariance)))
+        )
+        found = without_rounding(traces, sizes)
         for (number,), own in alike(unknown):
             touched = np.abs(spread @ self.basis(number)).max(initial=0.0)
             if touched > NOTHING * np.abs(spread).max(initial=0.0):
@@ -299,14 +349,41 @@ class ComponentErrors:
         return found
 
 
-def sparse_mean(kinds: Kinds, share: Floats, shape: tuple[int, int], parents: Floats) -> Floats:
-    """The mean of parents' matrices over the units of each kind of children."""
-    from scipy.sparse import csr_array
+def given_parent(above: Floats, others: Floats, own: Floats, gain: Floats) -> Floats:
+    """V_j = A_j (V_p + C_p - S_j) A_j' + (I - A_j) S_j (I - A_j)': sums, in which nothing cancels.
 
-    flat = parents.reshape(len(parents), -1)
-    found = csr_array((share, (kinds.child, kinds.parent)), shape=shape) @ flat
-    means: Floats = np.asarray(found).reshape(-1, *parents.shape[1:])
-    return means
+    where
+        above    V_p
+        others   C_p - S_j, the sum of S over siblings
+        own      S_j
+        gain     A_j
+    """
+    rest = np.eye(gain.shape[-1]) - gain
+    back, rest_back = gain.swapaxes(-1, -2), rest.swapaxes(-1, -2)
+    return symmetric(gain @ (above + others) @ back + rest @ own @ rest_back)
+
+
+class _Mean:
+    """Means of parents' matrices over the units of each kind of children.
+
+    where
+        times   the shares of each kind's links together
+    """
+
+    def __init__(self, parent: Ints, child: Ints, share: Floats, kinds: int) -> None:
+        from scipy.sparse import csr_array
+
+        shape = (kinds, int(parent.max()) + 1)
+        self._shares = csr_array((share, (child, parent)), shape=shape)
+        self.times: Floats = np.asarray(
+            np.bincount(child, weights=share, minlength=kinds), dtype=np.float64
+        )
+
+    def of(self, parents: Floats) -> Floats:
+        """The mean for each kind of children; 0 where no link has a share."""
+        found = np.asarray(self._shares @ parents.reshape(len(parents), -1))
+        means: Floats = found.reshape(-1, *parents.shape[1:])
+        return means
 
 
 def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import NoiseTree
-from headcount.accuracy.known import NOTHING, symmetric
-from headcount.accuracy.tree import ComponentErrors, alike
+from headcount.accuracy.known import NOTHING, without_rounding
+from headcount.accuracy.tree import ComponentErrors, alike, given_parent
 from headcount.arrays import Floats, Ints
 
 
@@ -47,38 +47,89 @@ class AnswerClasses:
         return cls(of_answer.reshape(-1), examples)
 
 
-def answer_variances(tree: NoiseTree, components: Components, query: str, depth: int) -> Floats:
-    """The variance of each answer's best linear estimate: units x answers, by attributes in order.
+@dataclass(frozen=True, eq=False)
+class AnswerVariances:
+    """The variance of each answer's best linear estimate in each unit of a depth.
 
-    Infinite where the answers do not tell.
+    Units with the same errors are done once, and so are answers: 8 million blocks are few classes.
+
+    where
+        of_unit     the class of each unit
+        of_answer   the class of each answer, in the order of the attributes
+        variance    classes of units x classes of answers; infinite where the answers do not tell
     """
-    classes = AnswerClasses.of(components, query)
-    found = np.zeros((tree.units(depth), len(classes.examples)))
-    for component in components.every:
-        rows = [components.of_answer(query, one, component) for one in classes.examples]
-        evens = np.array([even for even, _ in rows])
-        contrasts = np.array([length for _, length in rows])
-        if not contrasts.any():
-            continue
-        errors = ComponentErrors(tree, components, component)
-        covariance, unknown = unit_covariances(errors, tree, depth)
-        found += contrasts * np.einsum("ck,ukl,cl->uc", evens, covariance, evens, optimize=True)
-        for (number,), own in alike(unknown):
-            touched = np.abs(evens @ errors.basis(number)).max(axis=1, initial=0.0)
-            lost = (touched > NOTHING * np.abs(evens).max(axis=1)) & (contrasts > 0)
-            found[np.ix_(own, np.flatnonzero(lost))] = np.inf
-    return np.maximum(found, 0.0)[:, classes.of_answer]
+
+    of_unit: Ints
+    of_answer: Ints
+    variance: Floats
+
+    @classmethod
+    def of(cls, tree: NoiseTree, components: Components, query: str, depth: int) -> AnswerVariances:
+        """Of a query in every unit of a depth."""
+        answers, paths = AnswerClasses.of(components, query), unit_paths(tree, depth)
+        found = np.zeros((len(paths[-1].units), len(answers.examples)))
+        for component in components.every:
+            rows = [components.of_answer(query, one, component) for one in answers.examples]
+            evens = np.array([even for even, _ in rows])
+            contrasts = np.array([length for _, length in rows])
+            if not contrasts.any():
+                continue
+            errors = ComponentErrors(tree, components, component)
+            covariance, unknown = _covariances(errors, tree, paths)
+            own, sizes = (
+                np.einsum("ck,ukl,cl->uc", row, those, row, optimize=True)
+                for row, those in ((evens, covariance), (np.abs(evens), np.abs(covariance)))
+            )
+            found += contrasts * without_rounding(own, sizes)
+            for (number,), own in alike(unknown):
+                touched = np.abs(evens @ errors.basis(number)).max(axis=1, initial=0.0)
+                lost = (touched > NOTHING * np.abs(evens).max(axis=1)) & (contrasts > 0)
+                found[np.ix_(own, np.flatnonzero(lost))] = np.inf
+        return cls(paths[-1].of_unit, answers.of_answer, found)
+
+    def units(self, some: range) -> Floats:
+        """Of some units: units x answers, by the attributes in their order."""
+        return self.variance[self.of_unit[some.start : some.stop]][:, self.of_answer]
 
 
-def unit_covariances(errors: ComponentErrors, tree: NoiseTree, depth: int) -> tuple[Floats, Ints]:
-    """V of every unit of a depth, and the number of what is unknown of it."""
-    covariance, unknown = errors.levels[0].covariance, errors.levels[0].unknown
+@dataclass(frozen=True, eq=False)
+class PathClasses:
+    """Units of a depth that are alike, and whose ancestors are: they have the same errors.
+
+    where
+        of_unit   the class of each unit
+        units     a unit of each class
+    """
+
+    of_unit: Ints
+    units: Ints
+
+
+def unit_paths(tree: NoiseTree, depth: int) -> list[PathClasses]:
+    """The classes of units at every depth down to one."""
+    found = [PathClasses(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))]
     for at in range(1, depth + 1):
-        kinds, parent = tree.kinds[at].of_unit, tree.parents[at]
-        above = tree.kinds[at - 1].of_unit[parent]
-        s, gain = errors.levels[at].covariance[kinds], errors.unit_gains(at)
-        others = covariance[parent] + errors.levels[at - 1].children[above] - s
-        rest, back = np.eye(errors.size) - gain, gain.swapaxes(-1, -2)
-        covariance = symmetric(gain @ others @ back + rest @ s @ rest.swapaxes(-1, -2))
-        unknown = errors.unit_unknown(at, unknown)
+        kinds = tree.kinds[at]
+        pairs = found[-1].of_unit[tree.parents[at]] * len(kinds.units) + kinds.of_unit
+        _, units, of_unit = np.unique(pairs, return_index=True, return_inverse=True)
+        found.append(PathClasses(of_unit, units))
+    return found
+
+
+def _covariances(
+    errors: ComponentErrors, tree: NoiseTree, paths: list[PathClasses]
+) -> tuple[Floats, Ints]:
+    """V of a unit of each class of the last depth, and the number of what is unknown of it."""
+    covariance, unknown = errors.levels[0].covariance, errors.levels[0].unknown
+    for at in range(1, len(paths)):
+        units = paths[at].units
+        above = paths[at - 1].of_unit[tree.parents[at][units]]
+        links = errors.links(at, units)
+        covariance = given_parent(
+            covariance[above],
+            errors.others(at, links),
+            errors.levels[at].covariance[tree.kinds[at].of_unit[units]],
+            errors.link_gains(at)[links],
+        )
+        unknown = errors.unknown_of(at, links, unknown[above])
     return covariance, unknown

@@ -74,7 +74,8 @@ def plan(
             key, equals, value = one.partition("=")
             if not equals:
                 raise ConfigError("plan", place="--set", found=repr(one), expected="KEY=VALUE")
-            settings = with_change(settings, key.strip(), value.strip())
+            tree = settings.tree(geography)
+            settings = with_change(settings, tree, key.strip(), value.strip())
         tables[", ".join(change)] = planned(settings, schema, geography, areas=areas)
     if goal or want:
         found = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))

@@ -8,12 +8,16 @@ follows from the noise, so that
 in a share ``confidence`` of cases, where z is the quantile of the normal law. Counts are whole and
 not negative: ends are rounded inwards and cut at 0, which loses no count. An interval stands beside
 a released count and is not centred on it: a release was pressed into whole numbers that add up,
-and its own error has another law. Structural zeros are 0; beyond that estimates do not use them.
+and its own error has another law. Counts that are known to be 0 are shown as 0; beyond that
+estimates do not use it.
+
+Intervals of a level are made a few units at a time, so that no level needs to fit in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -21,24 +25,24 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headcount.accuracy.areas import AreaErrors
-from headcount.accuracy.estimate import Coordinates, best_estimates
-from headcount.accuracy.kinds import NoiseTree
-from headcount.accuracy.units import answer_variances
+from headcount.accuracy.areas import Members
 from headcount.arrays import Flags, Floats, Ints
-from headcount.errors import ConfigError, InputError, one_of
-from headcount.mechanisms.topdown.accuracy import components_of, noise_tree
+from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.topdown.accuracy import EXACT
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
 from headcount.release import CountsRelease
+from headcount.run._measured_tree import MeasuredTree
 from headcount.run.plan import NamedArea
-from headcount.tabulate import every_cell
 
 if TYPE_CHECKING:
     import polars as pl
 
 NEARLY = 1e-9
 """Ends that miss a whole number by less are on it: exact counts come from sums of floats."""
+NUMBERS_AT_ONCE = 1 << 25
+"""Estimates of areas that are in memory together."""
 
 
 def intervals(
@@ -50,7 +54,7 @@ def intervals(
     confidence: Fraction | str | float = "9/10",
     release: CountsRelease | None = None,
 ) -> pl.DataFrame:
-    """Intervals of a query's answers in every unit of a level, or in some areas.
+    """Intervals of a query's answers in every published unit of a level, or in some areas.
 
     where
         measurements   a folder of published measurements, or what was read from one
@@ -58,18 +62,38 @@ def intervals(
         confidence     the share of cases in which an interval holds the true count
         release        a release of the same places, whose counts are shown beside
 
-    Columns: place, the attributes of the query, estimate, deviation, low, high, and released.
+    Columns: place, the attributes of the query, estimate, deviation, low, high, known ("exact" for
+    what is published exactly, "zero" where nobody can be counted), and released.
     """
-    start = measurements
-    if not isinstance(start, PublishedStart):
-        start = start_from(start)
-    found = _Intervals(start, query, _confidence(confidence), release)
+    import polars as pl
+
+    pieces = interval_pieces(
+        measurements, query, level=level, areas=areas, confidence=confidence, release=release
+    )
+    return pl.concat(pieces)
+
+
+def interval_pieces(
+    measurements: PublishedStart | Path | str,
+    query: str,
+    *,
+    level: str = "",
+    areas: Sequence[NamedArea] = (),
+    confidence: Fraction | str | float = "9/10",
+    release: CountsRelease | None = None,
+) -> Iterator[pl.DataFrame]:
+    """The same table in pieces, of a few places each."""
+    reach = NormalDist().inv_cdf((1 + _confidence(confidence)) / 2)
     if bool(level) == bool(areas):
         raise ConfigError(
             "intervals",
             found="a level and areas" if level else "no level and no areas",
             expected="one or the other",
         )
+    start = measurements
+    if not isinstance(start, PublishedStart):
+        start = start_from(start)
+    found = _Intervals(MeasuredTree(start, query), reach, release)
     return found.of_level(level) if level else found.of_areas(areas)
 
 
@@ -85,140 +109,187 @@ def _confidence(given: Fraction | str | float) -> float:
     return share
 
 
+@dataclass(frozen=True, eq=False)
+class _Unions:
+    """Unions of published units of one level.
+
+    where
+        names   of the unions, or codes
+        level   of the units
+        union   for each unit that one has, which
+        unit    and its place at the level
+    """
+
+    names: NDArray[np.str_]
+    level: str
+    union: Ints
+    unit: Ints
+
+
 class _Intervals:
-    """Estimates and deviations of one query."""
+    """Tables of intervals of one query."""
 
-    def __init__(
-        self, start: PublishedStart, query: str, confidence: float, release: CountsRelease | None
-    ) -> None:
-        self._start, self._query, self._release = start, query, release
-        self._schema, self._tree = start.measurements.schema, start.measurements.tree
-        settings = start.mechanism
-        if settings.spine:
-            raise ConfigError(
-                "intervals",
-                found="measurements along a spine",
-                expected="measurements of the published tree: what is exact of parts together is "
-                "not used yet",
-            )
-        asked = [every_cell(self._schema), *settings.marginals]
-        queries = {one.name: one.on(self._schema) for one in asked}
-        if query not in queries:
-            raise ConfigError(
-                "intervals", place="query", found=repr(query), expected=one_of(list(queries))
-            )
-        self._asked = queries[query]
-        self._components = components_of(settings, self._schema)
-        self._coordinates = Coordinates(self._components, query, queries, self._schema.names)
-        self._noise: NoiseTree = noise_tree(
-            settings,
-            self._tree,
-            planned=start.answers.planned,
-            classes=start.answers.classes,
-            published=start.measurements.geography,
-        )
-        self._reach = NormalDist().inv_cdf((1 + confidence) / 2)
+    def __init__(self, measured: MeasuredTree, reach: float, release: CountsRelease | None) -> None:
+        self._measured, self._reach, self._release = measured, reach, release
+        self._published = measured.published
+        self._along_spine = measured.published.spine is not None
+        attributes = measured.asked.attributes(measured.schema)
+        rows = list(product(*(one.levels for one in attributes)))
+        self._labels = {one.name: [row[k] for row in rows] for k, one in enumerate(attributes)}
 
-    def _answered(self, depth: int, query: str, units: range) -> Floats | Ints:
-        """Answers of some units of a level; what is exact comes from the constraints."""
-        level = self._tree.levels[depth]
-        if query in self._noise.levels[depth].exact:
-            own = next(one for one in self._start.restrictions[level] if one.query.name == query)
-            return np.asarray(own.low[units.start : units.stop], dtype=np.int64)
-        return self._start.answers.values(level, query, units)
+    def of_level(self, level: str) -> Iterator[pl.DataFrame]:
+        """Every published unit of a level, in the order of the measured tree."""
+        codes = self._published.units[self._published.depth(level)]
+        leaf = level == self._published.leaf
+        if self._along_spine and not leaf:
+            every = np.arange(len(codes))
+            yield from self._of_unions(_Unions(codes, level, every, every))
+            return
+        for places, estimate, variance in self._measured.of_level(level):
+            possible = self._measured.possible(level, places)
+            units = self._published.along_spine[places] if self._along_spine else places
+            released = self._released(level, units)
+            yield self._table(codes[units], estimate, variance, possible, released)
 
-    def of_level(self, level: str) -> pl.DataFrame:
-        """Every unit of a level of the measured tree."""
-        depth = self._tree.depth(level)
-        estimate = best_estimates(self._noise, self._coordinates, self._answered, depth=depth)
-        by_attribute = answer_variances(self._noise, self._components, self._query, depth)
-        variance = self._coordinates.in_own_order(by_attribute)
-        places = self._tree.units[depth].tolist()
-        return self._table(places, estimate, variance, self._released(level))
+    def of_areas(self, areas: Sequence[NamedArea]) -> Iterator[pl.DataFrame]:
+        """Unions of units, those of one level after the other, each in the order given."""
+        by_level: dict[str, list[NamedArea]] = {}
+        for area in areas:
+            by_level.setdefault(area[1], []).append(area)
+        unions = [self._unions(level, those) for level, those in by_level.items()]
+        for one in unions:
+            yield from self._of_unions(one)
 
-    def of_areas(self, areas: Sequence[NamedArea]) -> pl.DataFrame:
-        """Unions of units."""
-        estimates, variances, released = [], [], []
-        whole: dict[int, Floats] = {}
-        for name, level, codes in areas:
-            units = self._tree.find(level, np.array(codes, dtype=str))
-            if not codes or (units < 0).any():
+    def _unions(self, level: str, areas: Sequence[NamedArea]) -> _Unions:
+        """Areas of one level, after looking up all of their units."""
+        units = []
+        for name, _, codes in areas:
+            found = self._published.find(level, np.array(codes, dtype=str))
+            if not codes or (found < 0).any():
                 raise InputError(
                     "intervals",
                     place=f"area {name!r}",
-                    found=f"{level} {codes[int(np.flatnonzero(units < 0)[0])]!r}"
+                    found=f"{level} {codes[int(np.flatnonzero(found < 0)[0])]!r}"
                     if codes
                     else "no units",
                     expected=f"codes of units of {level!r}",
                 )
-            depth, inside = self._tree.depth(level), np.isin(self._tree.ancestors(level), units)
-            if depth not in whole:
-                whole[depth] = best_estimates(
-                    self._noise, self._coordinates, self._answered, depth=depth
-                )
-            estimates.append(whole[depth][np.unique(units)].sum(axis=0))
-            if (known := self._released(level)) is not None:
-                released.append(known[np.unique(units)].sum(axis=0))
-            errors = AreaErrors.of(self._noise, self._components, inside)
-            groups = self._components.groups[self._query]
-            answers = np.indices([int(one.max()) + 1 for one in groups]).reshape(len(groups), -1).T
-            found = [errors.variance(self._query, one.tolist()) for one in answers]
-            variances.append(self._coordinates.in_own_order(np.array([found]))[0])
-        names = [name for name, _, _ in areas]
-        beside = np.array(released) if released else None
-        return self._table(names, np.array(estimates), np.array(variances), beside)
+            units.append(np.unique(found).astype(np.int64))
+        which = np.repeat(np.arange(len(areas)), [len(one) for one in units])
+        return _Unions(
+            np.array([name for name, _, _ in areas]), level, which, np.concatenate(units)
+        )
 
-    def _released(self, level: str) -> Ints | None:
-        """The released answers of every unit of a level, in its order."""
+    def _of_unions(self, unions: _Unions) -> Iterator[pl.DataFrame]:
+        """Unions of published units, as many at a time as fit in memory."""
+        answers = self._measured.components.answers[self._measured.query]
+        step = max(1, NUMBERS_AT_ONCE // answers)
+        for first in range(0, len(unions.names), step):
+            start, end = np.searchsorted(unions.union, (first, first + step))
+            some = _Unions(
+                unions.names[first : first + step],
+                unions.level,
+                unions.union[start:end] - first,
+                unions.unit[start:end],
+            )
+            yield self._few_unions(some, answers)
+
+    def _few_unions(self, unions: _Unions, answers: int) -> pl.DataFrame:
+        many, leaves = len(unions.names), self._leaves(unions)
+        variance = self._measured.area_variances(leaves)
+        # Along a spine published units are sums of leaves; otherwise they are units themselves.
+        level, unit, union = unions.level, unions.unit, unions.union
+        if self._along_spine:
+            level, unit, union = self._published.leaf, leaves.leaf, leaves.area
+        order = np.argsort(unit, kind="stable")
+        unit, union = unit[order], union[order]
+        estimate, possible = np.zeros((many, answers)), np.zeros((many, answers), dtype=bool)
+        for places, found in self._measured.estimates(level):
+            at, of_area = _within(places, unit, union)
+            np.add.at(estimate, of_area, found[at])
+            np.logical_or.at(possible, of_area, self._measured.possible(level, places)[at])
+        released = None
+        if (own := self._released(unions.level, unions.unit)) is not None:
+            released = np.zeros((many, answers), dtype=np.int64)
+            np.add.at(released, unions.union, own)
+        return self._table(unions.names, estimate, variance, possible, released)
+
+    def _leaves(self, unions: _Unions) -> Members:
+        """The leaves of each union, by their places in the measured tree."""
+        above = self._published.ancestors(unions.level)
+        first = np.searchsorted(above, unions.unit)
+        sizes = np.searchsorted(above, unions.unit, side="right") - first
+        start = np.cumsum(sizes) - sizes
+        leaf = np.arange(int(sizes.sum())) - np.repeat(start - first, sizes)
+        if self._along_spine:
+            now = np.empty(len(above), dtype=np.int64)
+            now[self._published.along_spine] = np.arange(len(above))
+            leaf = now[leaf]
+        return Members(len(unions.names), np.repeat(unions.union, sizes), leaf)
+
+    def _released(self, level: str, units: Ints) -> Ints | None:
+        """The released answers of some published units: units x answers."""
         if self._release is None:
             return None
-        codes = self._tree.units[self._tree.depth(level)]
-        units = self._release.geography.find(level, codes)
-        if (units < 0).any():
+        codes = self._published.units[self._published.depth(level)][units]
+        found = self._release.geography.find(level, codes)
+        if (found < 0).any():
             raise InputError(
                 "intervals",
                 place="release",
-                found=f"no {level} {str(codes[int(np.argmax(units < 0))])!r}",
+                found=f"no {level} {str(codes[int(np.argmax(found < 0))])!r}",
                 expected="a release of the same places",
             )
-        matrix = self._asked.matrix(self._schema)
-        return np.asarray(self._release.at(level)[units] @ matrix, dtype=np.int64)
-
-    def _possible(self) -> Flags:
-        """For each answer whether anybody can be counted by it."""
-        groups = self._asked.groups(self._schema)
-        found = np.bincount(
-            groups, weights=self._schema.possible, minlength=self._asked.size(self._schema)
+        rows = self._release.tables[level][found] @ self._measured.asked.matrix(
+            self._measured.schema
         )
-        return np.asarray(found > 0)
-
-    def _labels(self) -> dict[str, list[str]]:
-        """The levels that each answer is about, by attribute."""
-        attributes = self._asked.attributes(self._schema)
-        rows = list(product(*(one.levels for one in attributes)))
-        return {one.name: [row[k] for row in rows] for k, one in enumerate(attributes)}
+        return np.asarray(rows.toarray(), dtype=np.int64)
 
     def _table(
-        self, places: Sequence[str], estimate: Floats, variance: Floats, released: Ints | None
+        self,
+        places: NDArray[np.str_],
+        estimate: Floats,
+        variance: Floats,
+        possible: Flags,
+        released: Ints | None,
     ) -> pl.DataFrame:
         """One row for each place and answer."""
         import polars as pl
 
-        deviation = np.where(self._possible(), np.sqrt(variance), 0.0)
-        estimate = np.where(self._possible(), estimate, 0.0)
+        deviation = np.where(possible, np.sqrt(variance), 0.0)
+        estimate = np.where(possible, estimate, 0.0)
         low, high = ends(estimate, deviation, self._reach)
-        known, labels = np.isfinite(deviation), self._labels()
-        answers = estimate.shape[1]
-        columns: dict[str, object] = {"place": np.repeat(np.array(places, dtype=str), answers)}
-        columns |= {name: np.tile(values, len(places)) for name, values in labels.items()}
-        columns |= {
-            name: np.where(known, values, np.nan).reshape(-1)
-            for name, values in (("estimate", estimate), ("deviation", deviation))
+        told, answers = np.isfinite(deviation), estimate.shape[1]
+        known = np.where(possible, np.where(deviation < EXACT, "exact", ""), "zero")
+        columns: dict[str, object] = {"place": np.repeat(places, answers)}
+        columns |= {name: np.tile(values, len(places)) for name, values in self._labels.items()}
+        numbers: Mapping[str, Floats] = {
+            "estimate": estimate,
+            "deviation": deviation,
+            "low": low,
+            "high": high,
         }
-        columns |= {"low": low.reshape(-1), "high": high.reshape(-1)}
+        columns |= {
+            name: np.where(told | (name == "low"), values, np.nan).reshape(-1)
+            for name, values in numbers.items()
+        }
+        columns["known"] = known.reshape(-1)
         if released is not None:
             columns["released"] = released.reshape(-1)
-        return pl.DataFrame(columns, nan_to_null=True)
+        whole = [pl.col("low").cast(pl.Int64), pl.col("high").cast(pl.Int64)]
+        return pl.DataFrame(columns, nan_to_null=True).with_columns(whole)
+
+
+def _within(places: Ints, unit: Ints, union: Ints) -> tuple[Ints, Ints]:
+    """Of some places those that unions have: their positions, and which union has them.
+
+    ``unit`` is sorted; a place that several unions have is there several times.
+    """
+    first = np.searchsorted(unit, places)
+    sizes = np.searchsorted(unit, places, side="right") - first
+    at = np.repeat(np.arange(len(places)), sizes)
+    start = np.cumsum(sizes) - sizes
+    return at, union[np.arange(len(at)) - start[at] + first[at]]
 
 
 def ends(estimate: Floats, deviation: Floats, reach: float) -> tuple[Floats, Floats]:

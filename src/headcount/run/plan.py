@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -118,11 +117,14 @@ def _inside(
     return inside if tree is published else inside[published.along_spine]
 
 
-def with_change(settings: TopDown, key: str, value: str) -> TopDown:
+def with_change(settings: TopDown, tree: Geography, key: str, value: str) -> TopDown:
     """Settings with another loss, or another share of a level or query and less for the others.
 
     ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: shares of all others keep their
     proportions, so that everything still adds up to 1.
+
+    where
+        tree   the places that are measured: without shares, levels have equal parts
     """
     amount = exact(value, name=f"--set {key}")
     kind, _, name = key.partition(".")
@@ -131,7 +133,9 @@ def with_change(settings: TopDown, key: str, value: str) -> TopDown:
     if key == "epsilon":
         return replace(settings, epsilon=amount, rho=None)
     if kind == "levels" and name:
-        return replace(settings, levels=Pairs.of(_shifted(_levels(settings), name, amount, key)))
+        return replace(
+            settings, levels=Pairs.of(_shifted(_levels(settings, tree), name, amount, key))
+        )
     if kind == "queries" and name:
         return _with_query(settings, name, amount, key)
     raise ConfigError(
@@ -190,29 +194,31 @@ def suggested(
             )
             for level, query in allocation.measured
         },
-        wanted=_wanted(errors, wanted),
+        wanted={},
         power=1 if settings.rho is not None else 2,
     )
     refuse_unfounded(problem)
+    problem = replace(problem, wanted=_wanted(problem, tree, wanted))
     return _with_shares(settings, tree, problem.suggest(goal))
 
 
 def _wanted(
-    errors: ExpectedErrors, named: Mapping[tuple[str, str], float] | None
+    problem: SharesProblem, tree: Geography, named: Mapping[tuple[str, str], float] | None
 ) -> dict[tuple[int, str], float]:
     """Depths and queries with their importance: all that are not exact, or those that are named."""
-    tree, found = errors.geography, {}
-    open_ = [(one.level, one.query) for one in errors.by_level() if 0 < one.best < inf]
-    for level, query in open_ if named is None else named:
-        if (level, query) not in open_:
+    open_ = problem.not_exact()
+    if named is None:
+        return dict.fromkeys(open_, 1.0)
+    known = {(tree.levels[depth], query): (depth, query) for depth, query in open_}
+    for level, query in named:
+        if (level, query) not in known:
             raise ConfigError(
                 "plan",
                 place="goal",
                 found=f"{query!r} at {level!r}",
-                expected=one_of([f"{query!r} at {level!r}" for level, query in open_]),
+                expected=one_of([f"{query!r} at {level!r}" for level, query in known]),
             )
-        found[tree.depth(level), query] = 1.0 if named is None else named[level, query]
-    return found
+    return {known[pair]: importance for pair, importance in named.items()}
 
 
 def _with_shares(
@@ -235,15 +241,11 @@ def _with_shares(
     return replace(settings, levels=Pairs.of(levels), level_queries=Pairs.of(queries))
 
 
-def _levels(settings: TopDown) -> dict[str, Fraction]:
-    if settings.level_shares is None:
-        raise ConfigError(
-            "plan",
-            place="--set",
-            found="a share of a level where levels have equal parts",
-            expected="levels with shares, in [mechanism.levels]",
-        )
-    return dict(settings.level_shares)
+def _levels(settings: TopDown, tree: Geography) -> dict[str, Fraction]:
+    """The shares of all levels that have one."""
+    allocation = settings.allocation(tree)
+    shares = {level: allocation.level_share(level) for level in tree.levels}
+    return {level: share for level, share in shares.items() if share}
 
 
 def _shifted(

@@ -66,17 +66,27 @@ def groups_of(tree: Geography, published: Geography, level: str) -> Ints32:
 def joint_totals(
     settings: TopDownSettings, counts: Mapping[str, Counts], published: Geography
 ) -> dict[str, JointTotals]:
-    """For each level at which the spine has published units in parts, their exact totals.
+    """For each level at which the spine has published units in parts, their exact totals."""
+    tree, found = next(iter(counts.values())).geography, {}
+    for level, group in joint_groups(settings, tree, published).items():
+        totals = np.bincount(group, weights=counts[level].totals(), minlength=group.max() + 1)
+        found[level] = JointTotals(group, totals.astype(np.int64))
+    return found
+
+
+def joint_groups(
+    settings: TopDownSettings, tree: Geography, published: Geography
+) -> dict[str, Ints32]:
+    """For each level of a spine with exact totals of several units together, the units' groups.
 
     What is exact of every leaf is so of every unit of the spine: no total is of several together.
     """
-    found: dict[str, JointTotals] = {}
-    for invariant in settings.invariant:
+    found: dict[str, Ints32] = {}
+    for invariant in settings.invariant if tree is not published else ():
         if invariant.level == published.leaf:
             continue
         depth = published.depth(invariant.level)
         for level in published.levels[: depth + 1]:
-            tree = counts[level].geography
             group = groups_of(tree, published, level)
             if len(group) == published.size(level):
                 continue
@@ -88,8 +98,7 @@ def joint_totals(
                     found=f"a spine that has units of {level!r} in parts",
                     expected="the total alone to be exact there",
                 )
-            totals = np.bincount(group, weights=counts[level].totals(), minlength=group.max() + 1)
-            found[level] = JointTotals(group, totals.astype(np.int64))
+            found[level] = group
     return found
 
 

@@ -9,24 +9,29 @@ small counts more exact than any of them and biases them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
 
-from headcount.accuracy.areas import AreaErrors
+from headcount.accuracy.areas import AreaErrors, Members
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
+from headcount.accuracy.together import TogetherTree
 from headcount.accuracy.tree import kind_variances
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._joint import joint_groups
 from headcount.mechanisms.topdown.answers import Classes, Planned, unit_classes
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, every_cell
+
+EXACT = 1e-6
+"""A smaller standard deviation of an estimate is a rounding error of 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +61,14 @@ class ExpectedErrors:
 
     where
         tree        the noise of every unit
+        together    the same, with what units of a spine have exactly together
         components  of the cells, under the queries
         lowest      the depth of the lowest level that is worth pooling
     """
 
     geography: Geography
     tree: NoiseTree
+    together: TogetherTree
     components: Components
     lowest: int
 
@@ -82,14 +89,18 @@ class ExpectedErrors:
         lowest = lowest_gaining(tree, components.answers)
         if settings.pool_from:
             lowest = measured.depth(settings.pool_from)
-        return cls(measured, tree, components, lowest)
+        together = together_tree(
+            settings, tree, measured, joint_groups(settings, measured, geography)
+        )
+        return cls(measured, tree, together, components, lowest)
 
     def by_level(self) -> tuple[ExpectedError, ...]:
         """Every level and query."""
-        best = kind_variances(self.tree, self.components, list(self.components.answers))
+        joined = self.together.tree
+        best = kind_variances(joined, self.components, list(self.components.answers))
         found = []
         for depth, level in enumerate(self.geography.levels):
-            kinds = self.tree.kinds[depth]
+            kinds, at = self.tree.kinds[depth], self.together.depth(depth)
             for query, answers in self.components.answers.items():
                 own = own_weights(self.tree, query, depth)
                 pooled = own
@@ -103,7 +114,7 @@ class ExpectedErrors:
                         answers=answers,
                         own=_deviation(own, kinds.units),
                         pooled=_deviation(pooled, kinds.units),
-                        best=sqrt(np.average(best[depth, query], weights=kinds.units)),
+                        best=_best(np.average(best[at, query], weights=joined.kinds[at].units)),
                     )
                 )
         return tuple(found)
@@ -113,7 +124,8 @@ class ExpectedErrors:
 
         ``own`` is of the sum of the leaves' own answers.
         """
-        area = AreaErrors.of(self.tree, self.components, inside)
+        members = Members.one(inside[self.together.places[-1]])
+        area = AreaErrors.of(self.together.tree, self.components, members, self.components.answers)
         leaf = len(self.tree.levels) - 1
         kinds = self.tree.kinds[leaf].of_unit[inside]
         found = []
@@ -128,7 +140,7 @@ class ExpectedErrors:
                     answers=answers,
                     own=own,
                     pooled=own,
-                    best=sqrt(area.mean_variance(query)),
+                    best=_best(area.mean_variance(query)[0]),
                 )
             )
         return tuple(found)
@@ -138,6 +150,12 @@ def _deviation(weights: Floats, units: Ints) -> float:
     """The standard deviation of an answer in a mean unit; infinite where some have none."""
     with np.errstate(divide="ignore"):
         return sqrt(float(np.average(1 / weights, weights=units))) if len(units) else inf
+
+
+def _best(variance: float) -> float:
+    """The standard deviation of an estimate; 0 for what is exact but for rounding."""
+    found = sqrt(variance)
+    return found if found > EXACT else 0.0
 
 
 def components_of(settings: TopDownSettings, schema: Schema) -> Components:
@@ -155,8 +173,8 @@ def noise_tree(
 ) -> NoiseTree:
     """The noise of every answer, by level and class of units; settings are completed ones.
 
-    What is exact of ``published`` units that a spine has in parts is exact of none of these: there
-    the errors come out larger than they are, by what the sums of the parts tell.
+    What is exact of ``published`` units that a spine has in parts is exact of none of these; see
+    ``together_tree``.
     """
     names: Sequence[str] = [CELLS, *(query.name for query in settings.marginals)]
     levels = []
@@ -178,3 +196,12 @@ def noise_tree(
         of_unit = classes[level].astype(np.int64) if level in classes else None
         levels.append(LevelNoise(tuple(weights), of_unit, exact))
     return NoiseTree(geography.parents, levels)
+
+
+def together_tree(
+    settings: TopDownSettings, tree: NoiseTree, geography: Geography, groups: Mapping[str, Ints32]
+) -> TogetherTree:
+    """A tree with the published units whose totals are exact, and which a spine has in parts."""
+    totals = [one.query for one in settings.invariant if not settings.query(one.query).by][:1]
+    exact = {geography.depth(level): (group, totals) for level, group in groups.items()}
+    return TogetherTree.of(tree, exact)

@@ -1,0 +1,118 @@
+"""Published measurements as least squares sees them: their tree, their noise and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from headcount.accuracy.areas import AreaErrors, Members
+from headcount.accuracy.estimate import BestEstimates, Coordinates
+from headcount.accuracy.units import AnswerClasses, AnswerVariances
+from headcount.arrays import Flags, Floats, Ints
+from headcount.errors import ConfigError, one_of
+from headcount.mechanisms.topdown.accuracy import components_of, noise_tree, together_tree
+from headcount.mechanisms.topdown.from_measurements import PublishedStart
+from headcount.tabulate import every_cell
+
+
+class MeasuredTree:
+    """The estimates of one query, in units of the tree that was measured.
+
+    where
+        together   that tree, with totals that units have exactly together
+        asked      the query
+    """
+
+    def __init__(self, start: PublishedStart, query: str) -> None:
+        self._start, self.query = start, query
+        self.schema, self.published = start.measurements.schema, start.measurements.geography
+        self.tree, settings = start.measurements.tree, start.mechanism
+        queries = {
+            one.name: one.on(self.schema) for one in (every_cell(self.schema), *settings.marginals)
+        }
+        if query not in queries:
+            raise ConfigError(
+                "intervals", place="query", found=repr(query), expected=one_of(list(queries))
+            )
+        self.asked = queries[query]
+        self.components = components_of(settings, self.schema)
+        self.coordinates = Coordinates(self.components, query, queries, self.schema.names)
+        noise = noise_tree(
+            settings,
+            self.tree,
+            planned=start.answers.planned,
+            classes=start.answers.classes,
+            published=self.published,
+        )
+        groups = {level: joint.group for level, joint in start.joint.items()}
+        self.together = together_tree(settings, noise, self.tree, groups)
+        self._matrix = self.asked.matrix(self.schema)
+
+    def of_level(self, level: str) -> Iterator[tuple[Ints, Floats, Floats]]:
+        """Some units of a level after others: their places there, estimates and variances.
+
+        These are units x answers, and a variance is infinite where the answers do not tell.
+        """
+        depth = self.together.depth(self.tree.depth(level))
+        variances = AnswerVariances.of(self.together.tree, self.components, self.query, depth)
+        for places, estimate, units in self._estimates(depth):
+            variance = self.coordinates.in_own_order(variances.units(units))
+            yield places, estimate, variance
+
+    def estimates(self, level: str) -> Iterator[tuple[Ints, Floats]]:
+        """The same without variances."""
+        for places, estimate, _ in self._estimates(self.together.depth(self.tree.depth(level))):
+            yield places, estimate
+
+    def _estimates(self, depth: int) -> Iterator[tuple[Ints, Floats, range]]:
+        best = BestEstimates(self.together.tree, self.coordinates, self._answered)
+        for units, estimate in best.at(depth):
+            yield self.together.places[depth][units.start : units.stop], estimate, units
+
+    def area_variances(self, members: Members) -> Floats:
+        """The variances of areas, given by places of leaves: areas x answers."""
+        now = np.empty_like(self.together.places[-1])
+        now[self.together.places[-1]] = np.arange(len(now))
+        moved = Members(members.areas, members.area, now[members.leaf])
+        errors = AreaErrors.of(self.together.tree, self.components, moved, [self.query])
+        classes = AnswerClasses.of(self.components, self.query)
+        found = np.stack([errors.variance(self.query, one) for one in classes.examples], axis=1)
+        return self.coordinates.in_own_order(found[:, classes.of_answer])
+
+    def possible(self, level: str, places: Ints) -> Flags:
+        """For some units whether anybody can be counted by each answer: units x answers.
+
+        Nobody can in cells that are structural zeros, nor where what is published says so: that
+        there is no facility, or nobody at all.
+        """
+        cells = np.broadcast_to(self.schema.possible, (len(places), self.schema.size))
+        for one in self._start.restrictions[level]:
+            high = [one.high[run.start : run.stop] for run in _runs(places)]
+            if (none := np.concatenate(high) <= 0).any():
+                cells = cells & ~none[:, one.query.groups(self.schema)]
+        return np.asarray(cells.astype(np.int64) @ self._matrix > 0)
+
+    def _answered(self, depth: int, query: str, units: range) -> Floats | Ints:
+        """Answers of some units; what is exact comes from what is published exactly."""
+        places = self.together.places[depth][units.start : units.stop]
+        before = self.together.levels[depth]
+        if before < 0:  # published units that the spine has in parts: the level of these is next
+            level = self.tree.levels[self.together.levels[depth + 1]]
+            return self._start.joint[level].total[places][:, None]
+        level = self.tree.levels[before]
+        return np.concatenate([self._read(level, query, run) for run in _runs(places)])
+
+    def _read(self, level: str, query: str, units: range) -> Ints:
+        """Answers of units that stand side by side in the files."""
+        if query in self.together.tree.levels[self.together.depth(self.tree.depth(level))].exact:
+            own = next(one for one in self._start.restrictions[level] if one.query.name == query)
+            return np.asarray(own.low[units.start : units.stop], dtype=np.int64)
+        return self._start.answers.values(level, query, units)
+
+
+def _runs(places: Ints) -> list[range]:
+    """Places in the order of the tree, as ranges that stand side by side in the files."""
+    ends = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+    return [range(int(places[a]), int(places[b - 1]) + 1) for a, b in pairwise(ends)]
