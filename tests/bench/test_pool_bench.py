@@ -10,6 +10,7 @@ import pytest
 
 from headcount.bench import pool
 from headcount.errors import InputError
+from tests.mechanisms.topdown.small import counts_of, tree
 
 
 def write(folder: Path, *, blocks: int = 3) -> None:
@@ -67,3 +68,25 @@ def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         pool.measure(tmp_path)
     assert "found no file of counts by group and age" in str(refused.value)
+
+
+def test_diagonal_weights_lose_the_totals_of_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path)
+    monkeypatch.setattr(pool, "RHOS", ("0.5",))
+    monkeypatch.setattr(pool, "LIKE_2020", {})
+    found = {one.what: one for one in pool.measure(tmp_path, replicates=2)}
+    lost = found["made_up, equal shares, rho 0.5: total at block with diagonal weights: better by"]
+    assert lost.value < -pool.DIAGONAL
+    assert lost.passed
+
+
+def test_the_standard_error_of_a_change_is_over_seeds() -> None:
+    setting = pool.SplitOfLoss("equal shares", {}, {})
+    before, after = np.array([4.0, 4.0, 4.0, 4.0]), np.array([4.4, 3.6, 4.4, 3.6])
+    counts = counts_of(np.ones((2, 6), dtype=np.int64), tree(("block", [2])))
+    one = pool._change("made up", "county", "cells", before, after, setting, counts)
+    error = np.std([5.0, -5.0, 5.0, -5.0], ddof=1) / 2
+    assert one.value == pytest.approx(0)
+    assert one.at_most == pytest.approx(3 * error + pool.SLACK)

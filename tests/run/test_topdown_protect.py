@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
+from headcount.evaluation.report import evaluation_report
 from headcount.mechanisms.topdown import descend
 from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
@@ -212,3 +213,26 @@ def test_names_of_queries_and_levels_stay_inside_the_release(town: Path):
     assert names == [f"{name}.parquet" for name in ("county", "tract", "units", "whole")]
     frame = pl.read_parquet(out / "release/measurements/county.parquet/DPQuery/*.parquet")
     assert "../sex_dpq" in frame["query_name"].to_list()
+
+
+def test_pooled_answers_spend_the_same_and_the_receipt_has_another_name(town: Path):
+    for pool in ("", "pool = true\n"):
+        config = write_config(
+            town,
+            population=TOWN,
+            mechanism=HEAD + pool + QUERIES,
+            run=LEDGER,
+            out=f"out{len(pool)}",
+        )
+        protect_run(config)
+    plain, pooled = Ledger.open(town / "ledger.db").history("town")
+    assert plain.loss == pooled.loss
+    receipts = [
+        json.loads((town / out / "release/receipt.json").read_text()) for out in ("out0", "out12")
+    ]
+    assert receipts[0]["measurements"] == receipts[1]["measurements"]
+    assert receipts[1]["mechanism"].startswith("TopDown with pooled answers(")
+    assert receipts[1]["notes"]["answers pooled"] == "from tract up"
+    assert "pooled" not in json.dumps(receipts[0])
+    report = evaluation_report(open_run(town / "out12")[0], (), recipe="evaluate", public=True)
+    assert report.subtitle == "A release by TopDown with pooled answers, scored against the truth"

@@ -91,6 +91,11 @@ class MethodBase(ABC):
         return repr(self)
 
     @property
+    def called(self) -> str:
+        """What reports call it: its name, unless settings make another method of it."""
+        return self.name
+
+    @property
     def public_text(self) -> str:
         """What a receipt says of the settings: all of them, but where some are kept secret."""
         return repr(self)

@@ -162,6 +162,11 @@ class Chain:
         return "+".join(part.name for part in self.parts)
 
     @property
+    def called(self) -> str:
+        """What reports call it."""
+        return "+".join(part.called for part in self.parts)
+
+    @property
     def needs_records(self) -> bool:
         """Whether some step changes people; else their counts are enough."""
         return bool(self.steps)
@@ -215,6 +220,10 @@ class Chain:
         if self.single:
             return self.parts[0].guarantee(schema, geography)
         stated = self.last.guarantee(schema, geography)
+        return replace(self._before_steps(stated, schema, geography), method=stated.method)
+
+    def _before_steps(self, stated: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
+        """What the promise of the last step means for the people before all others."""
         after = " and ".join(dict.fromkeys(step.name for step in self.steps))
         exact = self._exact(stated, schema, geography)
         if not stated.losses:

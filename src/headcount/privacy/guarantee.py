@@ -36,6 +36,7 @@ class Guarantee:
                               the losses are then what the method would have promised
         unit_means            what one person or one household is in these data
         stated_by             parts of other distributions that the promise relies on
+        method                the method, where settings make another one of it than its name says
         made_from             what the release was made from, where that had been published before:
                               the losses are then those of what was published, and nothing was added
     """
@@ -49,6 +50,7 @@ class Guarantee:
     unit_means: tuple[str, ...] = ()
     stated_by: tuple[str, ...] = ()
     made_from: str = ""
+    method: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.losses) == bool(self.why_none):
@@ -108,6 +110,8 @@ class Guarantee:
                 f"Made from {self.made_from} alone: no data were read and nothing new is spent; "
                 "the loss is theirs."
             )
+        if self.method:
+            said.append(f"Method: {self.method}.")
         said += [
             f"Relies on {part}, which is not part of headcount and was not checked by it."
             for part in self.stated_by

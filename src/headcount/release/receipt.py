@@ -23,7 +23,7 @@ def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as JSON: exact fractions as strings, and the sentences for people."""
     data = asdict(guarantee)
     data["losses"] = [to_record(loss) for loss in guarantee.losses]
-    for name in ("stated_by", "made_from"):  # headcount's own word, from data
+    for name in ("stated_by", "made_from", "method"):  # headcount's own word, from data
         if not data[name]:
             del data[name]
     return {"sentences": list(guarantee.sentences()), **data}

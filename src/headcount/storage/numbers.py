@@ -1,4 +1,4 @@
-"""Whole numbers in files: rows that are read by ranges, and never need to fit in memory.
+"""Numbers in files: rows that are read by ranges, and never need to fit in memory.
 
 Every block of bytes has a digest, which is in the description of the file and not in the file.
 Whoever reads some rows reads and checks the blocks that they are in, so that a wrong bit, or a file
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.storage.protocol import Storage
 
@@ -26,8 +26,8 @@ DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True)
-class StoredNumbers:
-    """Rows of whole numbers in one file: where they are, for other processes to open.
+class _StoredRows:
+    """Rows of numbers in one file: where they are, for other processes to open.
 
     Digests of a few numbers let one search for these, so this is as confidential as the file.
 
@@ -45,19 +45,6 @@ class StoredNumbers:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-    def __getitem__(self, rows: slice | Ints) -> Ints:
-        """Some rows, one after another or by their numbers."""
-        if isinstance(rows, slice):
-            first, last, _ = rows.indices(len(self))
-            return self._read(first, max(first, last)).astype(np.int64)
-        if not len(rows):
-            return np.zeros((0, *self.shape[1:]), dtype=np.int64)
-        first = int(rows.min())
-        return self._read(first, int(rows.max()) + 1)[rows - first].astype(np.int64)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return np.asarray(self[:], dtype=dtype)
 
     def _read(self, first: int, last: int) -> NDArray[Any]:
         """Rows as they are in the file: mapped pages, where it is on a disk."""
@@ -92,11 +79,49 @@ class StoredNumbers:
         return b"".join(made) == self.digests[first:last]
 
 
+class StoredNumbers(_StoredRows):
+    """Rows of whole numbers in one file."""
+
+    def __getitem__(self, rows: slice | Ints) -> Ints:
+        """Some rows, one after another or by their numbers."""
+        if isinstance(rows, slice):
+            first, last, _ = rows.indices(len(self))
+            return self._read(first, max(first, last)).astype(np.int64)
+        if not len(rows):
+            return np.zeros((0, *self.shape[1:]), dtype=np.int64)
+        first = int(rows.min())
+        return self._read(first, int(rows.max()) + 1)[rows - first].astype(np.int64)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self[:], dtype=dtype)
+
+
+class StoredFloats(_StoredRows):
+    """Rows of floats in one file, bit by bit."""
+
+    def __getitem__(self, rows: slice) -> Floats:
+        """Some rows, one after another."""
+        first, last, _ = rows.indices(len(self))
+        return self._read(first, max(first, last)).astype(np.float64)
+
+
 def store_numbers(
     storage: Storage, name: str, pieces: Iterable[NDArray[Any]], *, least: int, most: int
 ) -> StoredNumbers:
     """Write rows, some at a time, none of whose numbers is below ``least`` or above ``most``."""
     kind = np.min_scalar_type(most) if least >= 0 else np.dtype(np.int64)
+    return StoredNumbers(storage, name, *_written(storage, name, pieces, kind))
+
+
+def store_floats(storage: Storage, name: str, rows: Floats) -> StoredFloats:
+    """Write rows of floats."""
+    return StoredFloats(storage, name, *_written(storage, name, [rows], np.dtype(np.float64)))
+
+
+def _written(
+    storage: Storage, name: str, pieces: Iterable[NDArray[Any]], kind: np.dtype[Any]
+) -> tuple[str, tuple[int, ...], bytes]:
+    """Write rows; how each number is written, the shape of all, and the digests of the file."""
     kind = kind.newbyteorder("<")
     rows, row, digests = 0, (), _BlockDigests()
     with storage.scratch() as file:
@@ -106,7 +131,7 @@ def store_numbers(
             digests.add(data)
             rows, row = rows + len(piece), piece.shape[1:]
         storage.put(name, file)
-    return StoredNumbers(storage, name, kind.str, (rows, *row), digests.result())
+    return kind.str, (rows, *row), digests.result()
 
 
 class _BlockDigests:

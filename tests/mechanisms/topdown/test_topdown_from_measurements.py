@@ -118,6 +118,17 @@ CASES = {
     ),
     "unions": lambda: (bounded(pure(1), bounds=(replace(BOUNDS, unions=True),)), village()),
     "no noise": lambda: (settings(None), village()),
+    "pooled answers": lambda: (bounded(zcdp(1), pool=True), village()),
+    "pooled answers along a spine, with passes and only children": lambda: (
+        spine.along(
+            zcdp("1/8"),
+            bypass="state",
+            pool=True,
+            pool_from="leaf",
+            passes={"town": {"fit": [["kind"], [CELLS]], "round": [["kind"], [CELLS]]}},
+        ),
+        spine.people(),
+    ),
     "default queries": lambda: (TopDown(rho=Fraction(1)), village()),
 }
 

@@ -11,10 +11,11 @@ import pytest
 
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.engines.local import LocalEngine
-from headcount.engines.protocol import InOrder
 from headcount.errors import ConfigError
+from headcount.mechanisms import Context
 from headcount.mechanisms.topdown import _pool
-from headcount.mechanisms.topdown._pool import BEST_TOTAL, PooledAnswers, pooled
+from headcount.mechanisms.topdown._pool import PooledAnswers, pooled
+from headcount.mechanisms.topdown._pool_plan import BEST_TOTAL, PoolPlan
 from headcount.mechanisms.topdown.accuracy import noise_tree
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
@@ -49,8 +50,10 @@ def answers(mechanism: TopDown, counts: Counts) -> PooledAnswers:
     """Pooled answers of a run; in memory they stay."""
     drawn = Measurements(every_level(counts), mechanism, keyed(), run=0)
     places = counts.geography
-    with pooled(drawn, mechanism, SCHEMA, places, published=places, engine=InOrder()) as found:
-        return found
+    plan = PoolPlan.of(
+        mechanism, SCHEMA, places, planned=drawn.planned, classes=drawn.classes, published=places
+    )
+    return pooled(drawn, plan, places, context=Context())
 
 
 def estimates(mechanism: TopDown, counts: Counts, level: str) -> Iterator[tuple[int, Any, Any]]:
@@ -141,7 +144,7 @@ def test_the_release_is_the_same_from_files_threads_and_pieces_of_any_size(
     here = dense(run(mechanism, counts))
     workspace = storage_at(tmp_path)
     assert same(here, dense(run(mechanism, counts, engine=LocalEngine(2), workspace=workspace)))
-    assert not [path for path in tmp_path.rglob("*") if _pool.POOLED in path.parts]
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(_pool.POOLED)]
     monkeypatch.setattr(_pool, "NUMBERS_AT_ONCE", 1)
     assert same(here, dense(run(mechanism, counts)))
 

@@ -1,14 +1,8 @@
 """Answers pooled with those of the levels below before the descent (accuracy/pooled.py).
 
 From the lowest level that takes part upwards, every answer is joined with the sum of its
-children's, by inverse variance. That looks at noisy answers only, so it costs no privacy; and then
-TopDown goes on as ever, with better answers and the weights that they deserve.
-
-Where totals are fitted first (``passes``), the total is the best linear one from all pooled answers
-of its unit, since nothing else is fitted beside it:
-
-    t = 1' P^-1 (sum over q of w*_q Q_q' y*_q),   variance 1' P^-1 1
-    P = sum over q of w*_q Q_q' Q_q
+children's, by inverse variance (_pool_plan.py). That looks at noisy answers only, so it costs no
+privacy; and then TopDown goes on as ever, with better answers and the weights that they deserve.
 
 Sums go over children in the order of the tree, whole families at a time, so that no piece of work
 and no engine changes a bit of them.
@@ -16,23 +10,24 @@ and no engine changes a bit of them.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
+from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
-from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import NoiseTree
-from headcount.accuracy.known import largest, pseudo_inverse
-from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
-from headcount.arrays import Floats, Ints, Ints32
-from headcount.engines import Engine
-from headcount.files import removing
+from headcount.arrays import Floats, Ints
+from headcount.errors import RunError
 from headcount.geography import Geography
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown._estimate import NodeProblem
 from headcount.mechanisms.topdown._level import LevelPlan
-from headcount.mechanisms.topdown.accuracy import components_of, noise_tree
+from headcount.mechanisms.topdown._pool_plan import BEST_TOTAL, PooledLevel, PoolPlan
 from headcount.mechanisms.topdown.answers import (
     Answers,
     AnswerSource,
@@ -44,172 +39,75 @@ from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage
-from headcount.storage.numbers import StoredNumbers, store_numbers
-from headcount.tabulate import CELLS, every_cell
+from headcount.storage.numbers import StoredFloats, store_floats
+from headcount.tabulate import CELLS
+
+_log = logging.getLogger(__name__)
 
 POOLED = "pooled"
 """The folder of pooled answers in a run's workspace."""
+SECONDS = "answers pooled"
+"""How long pooling took, beside the levels of the descent."""
 NUMBERS_AT_ONCE = 1 << 22
 """Answers of children that one piece of work reads."""
-BEST_TOTAL = "best total"
-"""The column of totals that are fitted before anything else."""
 
 
-@dataclass(frozen=True, eq=False)
-class PooledLevel:
-    """How the answers of one level are pooled: known without any answer.
+class PooledFiles:
+    """Pooled answers of a run in its workspace: a file for each piece of work, and a note of it.
 
-    where
-        name       of the level
-        below      that of the level whose answers are joined with its own; "" for the lowest
-        of_unit    the kind of each unit
-        own        w of each query, by kind
-        weight     w* of each query, by kind
-        direction  P^-1 1 of each kind, where totals are fitted first; then the total is the best
-        columns    where each query's answers stand in a row of pooled ones, and the best total
+    A resumed run takes those that are there. They have noisy answers and nothing of the truth, and
+    would come out the same again: so a damaged file is reported and made anew, and so is one of
+    another run, since ``made_from`` names data, noise and settings.
     """
 
-    name: str
-    below: str
-    of_unit: Ints32
-    own: Mapping[str, Floats]
-    weight: Mapping[str, Floats]
-    direction: Floats | None
-    columns: Mapping[str, slice]
+    def __init__(self, workspace: Storage, run: int, *, made_from: bytes) -> None:
+        self.storage = workspace.below(f"{POOLED}-{run}")
+        self._made_from = sha256(made_from).hexdigest()
 
+    def load(self, level: str, units: range) -> StoredFloats | None:
+        """The pooled answers of exactly these units, if they are there and sound."""
+        name = self._name(level, units)
+        try:
+            noted = json.loads(self.storage.read(f"{name}.json").to_pybytes())
+            digests = bytes.fromhex(noted["digests"])
+            rows = StoredFloats(self.storage, name, noted["kind"], tuple(noted["shape"]), digests)
+            if noted["made_from"] != self._made_from or len(rows) != len(units):
+                raise ValueError("it was made from other data, or with other noise or settings")
+            rows[:]  # each block has its digest
+        except FileNotFoundError:
+            return None
+        # A damaged note fails in whatever way the reader happens to stumble.
+        except (OSError, ValueError, KeyError, TypeError, RunError) as error:
+            where = f"{self.storage.uri}/{name}"
+            _log.warning("%s cannot be used (%s): its answers are pooled again", where, error)
+            return None
+        return rows
 
-@dataclass(frozen=True, eq=False)
-class PoolPlan:
-    """Which answers are pooled, and with which weights.
+    def save(self, level: str, units: range, rows: Floats) -> StoredFloats:
+        """Write the pooled answers of some units, then that they are there."""
+        name = self._name(level, units)
+        stored = store_floats(self.storage, name, rows)
+        noted = {"made_from": self._made_from, "kind": stored.kind, "shape": stored.shape}
+        noted["digests"] = stored.digests.hex()
+        self.storage.put(f"{name}.json", json.dumps(noted).encode())
+        return stored
 
-    where
-        levels   those whose answers are not as they were drawn, from the whole down
-        lowest   the lowest level that takes part; "" if none does
-        groups   for each query the number of the answer that counts each cell
-        sizes    how many answers each query has
-        totals   queries that ask for the total
-        evens    each cell on the component of evens (accuracy/components.py)
-    """
-
-    levels: Mapping[str, PooledLevel]
-    lowest: str
-    groups: Mapping[str, Ints]
-    sizes: Mapping[str, int]
-    totals: frozenset[str]
-    evens: Floats
-
-    @classmethod
-    def of(
-        cls,
-        settings: TopDownSettings,
-        schema: Schema,
-        tree: Geography,
-        *,
-        answers: Answers,
-        published: Geography,
-    ) -> PoolPlan:
-        """That of TopDown's settings, completed ones, on the tree that is measured."""
-        noise = noise_tree(
-            settings, tree, planned=answers.planned, classes=answers.classes, published=published
-        )
-        queries = [every_cell(schema), *settings.marginals]
-        sizes = {query.name: query.size(schema) for query in queries}
-        lowest = lowest_gaining(noise, sizes)
-        if settings.pool_from:
-            lowest = tree.depth(settings.pool_from)
-        totals = frozenset(query.name for query in settings.marginals if not query.by)
-        fitted = ((level, set(passes.fit[0])) for level, passes in settings.passes if passes.fit)
-        first = {level for level, own in fitted if own <= totals}
-        levels = _pooled_levels(settings, schema, tree, noise, lowest, first)
-        return cls(
-            levels={one.name: one for one in levels},
-            lowest=tree.levels[lowest] if lowest else "",
-            groups={query.name: query.groups(schema) for query in queries},
-            sizes=sizes,
-            totals=totals,
-            evens=components_of(settings, schema).even_cells(),
-        )
-
-    def class_weights(self, level: str, queries: Sequence[str]) -> tuple[Floats, Ints32]:
-        """For each kind of unit the weights of some queries, and each unit's kind."""
-        own = self.levels[level]
-        nothing = np.zeros(len(next(iter(own.weight.values()))))
-        asked = [own.weight.get(query, nothing) for query in queries]
-        if own.direction is not None:
-            variance = own.direction @ self.evens.sum(axis=0)
-            best = np.divide(1.0, variance, out=np.zeros_like(variance), where=variance > 0)
-            pairs = zip(queries, asked, strict=True)
-            asked = [best if query in self.totals else weight for query, weight in pairs]
-        return np.stack(asked, axis=1), own.of_unit
-
-    def best_totals(self, level: str, units: range, answers: Mapping[str, Floats]) -> Floats:
-        """The best linear total of some units from their answers to every query."""
-        own = self.levels[level]
-        assert own.direction is not None
-        kind, found = own.of_unit[units.start : units.stop], np.zeros(len(units))
-        for query, values in answers.items():
-            rows = np.zeros((self.sizes[query], self.evens.shape[1]))
-            np.add.at(rows, self.groups[query], self.evens)
-            projected = np.einsum("ug,gk->uk", values, rows)
-            found += own.weight[query][kind] * np.einsum("uk,uk->u", projected, own.direction[kind])
-        return found
-
-
-def _pooled_levels(
-    settings: TopDownSettings,
-    schema: Schema,
-    tree: Geography,
-    noise: NoiseTree,
-    lowest: int,
-    first: set[str],
-) -> Iterator[PooledLevel]:
-    """The levels whose answers are not as they were drawn; ``first`` fit the total alone first."""
-    components = components_of(settings, schema)
-    sizes = {CELLS: schema.size} | {one.name: one.size(schema) for one in settings.marginals}
-    pooled = {query: pooled_weights(noise, query, lowest) for query in sizes}
-    for depth, level in enumerate(tree.levels[: lowest + 1]):
-        if depth == lowest and (not lowest or level not in first):
-            continue
-        weight = {query: own[depth] for query, own in pooled.items() if own[depth].any()}
-        at, columns = 0, {}
-        for query in weight if depth < lowest else ():
-            columns[query] = slice(at, at + sizes[query])
-            at += sizes[query]
-        if level in first:
-            columns[BEST_TOTAL] = slice(at, at + 1)
-        yield PooledLevel(
-            name=level,
-            below=tree.levels[depth + 1] if depth < lowest else "",
-            of_unit=noise.kinds[depth].of_unit.astype(np.int32),
-            own={query: own_weights(noise, query, depth) for query in weight},
-            weight=weight,
-            direction=_direction(components, weight) if level in first else None,
-            columns=columns,
-        )
-
-
-def _direction(components: Components, weight: Mapping[str, Floats]) -> Floats:
-    """P^-1 1 of each kind, on the component of evens."""
-    evens = components.every[0]
-    parts = (own[:, None, None] * components.precision(q, evens) for q, own in weight.items())
-    precision = sum(parts, start=np.zeros(()))
-    ones = components.even_cells().sum(axis=0)
-    found: Floats = pseudo_inverse(precision, scale=largest(precision)) @ ones
-    return found
+    def _name(self, level: str, units: range) -> str:
+        return f"{stem_of(level)}/{units.start}-{units.stop}"
 
 
 @dataclass(frozen=True, eq=False)
 class PooledRows:
-    """Pooled answers of a level: a row for each unit, the columns of ``PoolPlan.columns``.
+    """Pooled answers of a level: a row for each unit, the columns of ``PooledLevel.columns``.
 
     where
         first    the first unit of each piece
-        pieces   the rows of each, here or as bits in a file
+        pieces   the rows of each, here or in a file
     """
 
     columns: Mapping[str, slice]
     first: Ints
-    pieces: Sequence[Floats | StoredNumbers]
+    pieces: Sequence[Floats | StoredFloats]
 
     def __getitem__(self, units: range) -> Floats:
         """The rows of some units, one after another."""
@@ -222,10 +120,7 @@ class PooledRows:
         while row < units.stop:
             first, piece = int(self.first[at]), self.pieces[at]
             last = min(units.stop, first + len(piece))
-            some = piece[row - first : last - first]
-            found[row - units.start : last - units.start] = (
-                some.view(np.float64) if isinstance(piece, StoredNumbers) else some
-            )
+            found[row - units.start : last - units.start] = piece[row - first : last - first]
             row, at = last, at + 1
         return found
 
@@ -247,8 +142,7 @@ class PooledAnswers:
 
     def said(self) -> dict[str, str]:
         """What a receipt says of it."""
-        lowest = self.plan.lowest
-        return {"answers pooled": f"from {lowest} up" if lowest else "none: no level gains 1 %"}
+        return {"answers pooled": self.plan.from_words}
 
     @property
     def own(self) -> Answers:
@@ -257,8 +151,8 @@ class PooledAnswers:
 
     @property
     def planned(self) -> Planned:
-        """The noise that was drawn."""
-        return self.own.planned
+        """The noise that was drawn, and queries that only the levels below have answers to."""
+        return {**self.own.planned, **self.plan.more}
 
     @property
     def classes(self) -> Classes:
@@ -304,107 +198,130 @@ class PooledAnswers:
         )
 
 
+class PoolPiece(NamedTuple):
+    """Some units of a level whose answers are pooled together.
+
+    where
+        kids    their children, on the level below
+        first   where those of each unit begin among these
+    """
+
+    units: range
+    kids: range
+    first: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class _PoolTask:
-    """Pools the answers of some units of a level."""
+    """Pools the answers of some units of a level, unless that is done."""
 
     answers: PooledAnswers
     level: PooledLevel
-    child_first: Ints
-    storage: Storage | None
+    files: PooledFiles | None
 
-    def __call__(self, units: range) -> Floats | StoredNumbers:
+    def __call__(self, piece: PoolPiece) -> Floats | StoredFloats:
+        if self.files is None:
+            return self._pooled(piece)
+        found = self.files.load(self.level.name, piece.units)
+        if found is None:
+            found = self.files.save(self.level.name, piece.units, self._pooled(piece))
+        return found
+
+    def _pooled(self, piece: PoolPiece) -> Floats:
+        """The row of each unit."""
         answers, level = self.answers, self.level
-        below = self._below(answers, units)
-        values = {query: self._joined(answers, query, units, below) for query in level.weight}
+        rows = answers.rows.get(level.below)
+        below = None if rows is None else rows[piece.kids]  # read once for all queries
+        values = {query: self._joined(query, piece, below) for query in level.weight}
         parts = [values[query] for query in level.columns if query != BEST_TOTAL]
         if BEST_TOTAL in level.columns:
-            parts.append(answers.plan.best_totals(level.name, units, values)[:, None])
-        found = np.ascontiguousarray(np.hstack(parts))
-        if self.storage is None:
-            return found
-        bits = found.view(np.int64)  # files have whole numbers: these are the bits of floats
-        name = f"{stem_of(level.name)}/{units.start}"
-        return store_numbers(self.storage, name, [bits], least=-1, most=1)
+            parts.append(answers.plan.best_totals(level.name, piece.units, values)[:, None])
+        return np.ascontiguousarray(np.hstack(parts))
 
-    def _kids(self, units: range) -> tuple[range, Ints]:
-        """The children of some units, and where those of each begin among them."""
-        start = self.child_first[units.start : units.stop + 1]
-        return range(int(start[0]), int(start[-1])), start[:-1] - start[0]
-
-    def _below(self, answers: PooledAnswers, units: range) -> Floats | None:
-        """The rows of the units' children, read once for all queries, if they were pooled."""
-        rows = answers.rows.get(self.level.below)
-        return None if rows is None else rows[self._kids(units)[0]]
-
-    def _joined(
-        self, answers: PooledAnswers, query: str, units: range, below: Floats | None
-    ) -> Floats:
+    def _joined(self, query: str, piece: PoolPiece, below: Floats | None) -> Floats:
         """y* of some units."""
-        kind = self.level.of_unit[units.start : units.stop]
-        weight = self.level.weight[query][kind][:, None]
-        own = self.level.own[query][kind][:, None]
+        answers, level, units = self.answers, self.level, piece.units
+        kind = level.of_unit[units.start : units.stop]
+        weight = level.weight[query][kind][:, None]
+        own = level.own[query][kind][:, None]
         found = np.zeros((len(units), answers.plan.sizes[query]))
         if own.any():
-            found = own * answers.own.values(self.level.name, query, units)
-        if self.level.below and (weight > own).any():
-            kids, first = self._kids(units)
-            rows = answers.rows.get(self.level.below)
+            found = own * answers.own.values(level.name, query, units)
+        if level.below and (weight > own).any():
+            rows = answers.rows.get(level.below)
             if below is not None and rows is not None and query in rows.columns:
                 values: Floats | Ints = below[:, rows.columns[query]]
             else:
-                values = answers.own.values(self.level.below, query, kids)
-            found += (weight - own) * np.add.reduceat(values, first, axis=0)
+                values = answers.own.values(level.below, query, piece.kids)
+            found += (weight - own) * np.add.reduceat(values, piece.first, axis=0)
         return np.divide(found, weight, out=found, where=weight > 0)
 
 
 @contextmanager
-def pooled(
+def answers_of_run(
     source: AnswerSource,
     settings: TopDownSettings,
     schema: Schema,
     tree: Geography,
     *,
     published: Geography,
-    engine: Engine,
-    workspace: Storage | None = None,
-) -> Iterator[PooledAnswers]:
-    """The answers with those of the levels above pooled, from the lowest that takes part up.
+    context: Context,
+    made_from: bytes = b"",
+    run: int = 0,
+    seconds: dict[str, float],
+) -> Iterator[AnswerSource]:
+    """What a descent is given: the answers as they were drawn, or pooled if the settings say so.
 
-    In a workspace they are files, which go in the end.
+    In a workspace pooled answers are files, which go once they have been used; a run that broke off
+    finds them again. ``seconds`` gets the time that it took.
     """
-    plan = PoolPlan.of(settings, schema, tree, answers=source.open(), published=published)
-    storage = None if workspace is None else workspace.below(POOLED)
-    if storage is None:
-        yield _pooled(source, plan, tree, engine, None)
+    if not settings.pool:
+        yield source
         return
-    storage.remove()  # of a run that was killed
-    with removing(storage.remove, storage.uri):
-        yield _pooled(source, plan, tree, engine, storage)
+    began, here, files = perf_counter(), source.open(), None
+    plan = PoolPlan.of(
+        settings, schema, tree, planned=here.planned, classes=here.classes, published=published
+    )
+    if context.workspace is not None:
+        files = PooledFiles(context.workspace, run, made_from=made_from)
+    answers = pooled(source, plan, tree, context=context, files=files)
+    seconds[SECONDS] = round(seconds.get(SECONDS, 0.0) + perf_counter() - began, 1)
+    yield answers
+    if files is not None:
+        files.storage.remove()
 
 
-def _pooled(
-    source: AnswerSource, plan: PoolPlan, tree: Geography, engine: Engine, storage: Storage | None
+def pooled(
+    source: AnswerSource,
+    plan: PoolPlan,
+    tree: Geography,
+    *,
+    context: Context,
+    files: PooledFiles | None = None,
 ) -> PooledAnswers:
+    """The answers with those of the levels above pooled, from the lowest that takes part up."""
     rows: dict[str, PooledRows] = {}
     for level in reversed(list(plan.levels.values())):
-        first = np.arange(tree.size(level.name) + 1)
-        if level.below:
-            first = np.append(tree.children_start(level.name), tree.size(level.below))
-        task = _PoolTask(PooledAnswers(source, plan, dict(rows)), level, first, storage)
-        ranges = list(_pieces(first, sum(plan.sizes.values())))
-        begins = np.array([one.start for one in ranges], dtype=np.int64)
-        rows[level.name] = PooledRows(level.columns, begins, list(engine.map(task, ranges)))
+        task = _PoolTask(PooledAnswers(source, plan, dict(rows)), level, files)
+        pieces = list(_pieces(level, tree, sum(plan.sizes.values())))
+        what = f"pooled answers, {level.name}"
+        made = context.progress(context.engine.map(task, pieces), what=what, total=len(pieces))
+        begins = np.array([one.units.start for one in pieces], dtype=np.int64)
+        rows[level.name] = PooledRows(level.columns, begins, list(made))
     return PooledAnswers(source, plan, rows)
 
 
-def _pieces(child_first: Ints, answers: int) -> Iterator[range]:
+def _pieces(level: PooledLevel, tree: Geography, answers: int) -> Iterator[PoolPiece]:
     """Runs of units that have, with their children, not too many answers together."""
+    child_first = np.zeros(tree.size(level.name) + 1, dtype=np.int64)
+    if level.below:
+        child_first = np.append(tree.children_start(level.name), tree.size(level.below))
     ends = np.cumsum((np.diff(child_first) + 1) * answers)
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + NUMBERS_AT_ONCE, side="right"))
         last = max(last, first + 1)
-        yield range(first, last)
+        kids = range(int(child_first[first]), int(child_first[last]))
+        yield PoolPiece(range(first, last), kids, child_first[first:last] - kids.start)
         first = last

@@ -228,7 +228,7 @@ class PublishedMeasurements(Publication):
             **_levels(geography),
             "schema": schema_to_json(release.schema),
             "mechanism": to_table(settings),
-            "guarantee": guarantee_to_json(release.guarantee),
+            "guarantee": guarantee_to_json(replace(release.guarantee, method="")),
         }
         _write_units(geography, folder / f"{UNITS}.parquet", about)
         if tree is not geography:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import accumulate
@@ -33,10 +33,10 @@ from headcount.mechanisms.topdown._along_spine import off_spine
 from headcount.mechanisms.topdown._joint import JointTotals, groups_of
 from headcount.mechanisms.topdown._kept_table import of_units, refuse_impossible
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
-from headcount.mechanisms.topdown._pool import pooled
+from headcount.mechanisms.topdown._pool import answers_of_run
 from headcount.mechanisms.topdown._published_answers import PublishedAnswers, published_answers
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
-from headcount.mechanisms.topdown.answers import AnswerSource, Planned, unit_classes
+from headcount.mechanisms.topdown.answers import Planned, unit_classes
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
@@ -86,13 +86,20 @@ class PublishedStart:
     kept: tuple[str, ...] = ()
 
     @property
+    def made_from(self) -> bytes:
+        """What marks the files of an estimate."""
+        told = (self.measurements.digest, repr(self.mechanism), *self.kept)
+        return "".join(told).encode()
+
+    @property
     def guarantee(self) -> Guarantee:
         """That of the measurements: whatever is made from them alone costs nothing more."""
         if (said := self.measurements.said.get("guarantee")) is not None:
             stated = guarantee_from_json(said)
         else:
             stated = self._stated()
-        return replace(stated, made_from="published measurements and constraints")
+        made_from = "published measurements and constraints"
+        return replace(stated, made_from=made_from, method=self.mechanism.method)
 
     def _stated(self) -> Guarantee:
         """That of the settings, for files that do not state one, without what is not kept."""
@@ -275,10 +282,17 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
     with _bounds_place(context.workspace) as place:
         if place is not None and context.workspace is not None:
             restrictions = bounds_in_files(restrictions, place)
-            told = (measurements.digest, repr(start.mechanism), *start.kept)
-            made_from = "".join(told).encode()
-            parts = PartFiles(context.workspace, 0, made_from=made_from)
-        with _answers(start, context) as answers:
+            parts = PartFiles(context.workspace, 0, made_from=start.made_from)
+        with answers_of_run(
+            start.answers,
+            start.mechanism,
+            measurements.schema,
+            measurements.tree,
+            published=measurements.geography,
+            context=context,
+            made_from=start.made_from,
+            seconds=seconds,
+        ) as answers:
             made = descend(
                 schema=measurements.schema,
                 geography=measurements.tree,
@@ -293,21 +307,6 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
                 seconds=seconds,
             )
     return made, seconds
-
-
-def _answers(start: PublishedStart, context: Context) -> AbstractContextManager[AnswerSource]:
-    """The answers as they were published, or pooled."""
-    if not start.mechanism.pool:
-        return nullcontext(start.answers)
-    return pooled(
-        start.answers,
-        start.mechanism,
-        start.measurements.schema,
-        start.measurements.tree,
-        published=start.measurements.geography,
-        engine=context.engine,
-        workspace=context.workspace,
-    )
 
 
 @contextmanager

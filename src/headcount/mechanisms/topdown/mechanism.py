@@ -27,7 +27,7 @@ from headcount.mechanisms.topdown._certificate import certificate_of
 from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
 from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
-from headcount.mechanisms.topdown._pool import pooled
+from headcount.mechanisms.topdown._pool import answers_of_run
 from headcount.mechanisms.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
@@ -36,7 +36,6 @@ from headcount.mechanisms.topdown._publish import (
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
 from headcount.mechanisms.topdown._written import WrittenFiles
-from headcount.mechanisms.topdown.answers import AnswerSource
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -67,6 +66,8 @@ from headcount.tabulate import CELLS, Counts, counts_digest
 from headcount.tabulate.counts import every_level
 
 REPORT = "distance to the truth"
+WITH_POOLED_ANSWERS = "TopDown with pooled answers"
+"""What it is called wherever ``pool`` is set: no longer the method that the Bureau used."""
 _CONFIDENCE = 0.9
 
 
@@ -83,6 +84,23 @@ class TopDown(TopDownSettings, PostTabular):
         "people are placed in living quarters, which are then published exactly and must fit: "
         "[[mechanism.bounds]] with caps"
     )
+
+    @property
+    def called(self) -> str:
+        """What reports call it."""
+        return WITH_POOLED_ANSWERS if self.pool else self.name
+
+    @property
+    def public_text(self) -> str:
+        """All settings, behind what it is called."""
+        text = repr(self)
+        return self.called + text.removeprefix(type(self).__name__) if self.pool else text
+
+    @property
+    def method(self) -> str:
+        """What a guarantee says of the method; nothing of TopDown as it is."""
+        joined = "noisy answers are joined with those of the levels below, which costs no privacy"
+        return f"{self.called}: {joined}" if self.pool else ""
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every level x query with a share, and the report."""
@@ -140,9 +158,11 @@ class TopDown(TopDownSettings, PostTabular):
         may leave no two neighbours of the other unit, and a loss for none would mislead.
         """
         if self.loss is None:
-            return Guarantee.none("no noise is added: epsilon is infinite")
-        stated = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
-        return self.in_words(stated, schema, geography)
+            stated = Guarantee.none("no noise is added: epsilon is infinite")
+        else:
+            losses = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
+            stated = self.in_words(losses, schema, geography)
+        return replace(stated, method=self.method)
 
     def in_words(self, losses: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
         """Losses, with what a neighbour is and what is released exactly."""
@@ -346,8 +366,10 @@ class TopDown(TopDownSettings, PostTabular):
         restrictions = self._restrictions(levels, joint)
         made: list[Descent] = []
         seconds: dict[str, float] = {}
+        made_from = b""
         with ExitStack() as stack:
             if context.workspace is not None:
+                made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
                 place = context.workspace.below(TRUTH)
                 truth = stack.enter_context(truth_in_files(levels, place))
                 restrictions = bounds_in_files(restrictions, place)
@@ -356,7 +378,6 @@ class TopDown(TopDownSettings, PostTabular):
                 measurements = measured(truth, settings, noise, counts.geography, run=run)
                 parts = written = None
                 if (work := context.workspace) is not None:
-                    made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
                     parts = PartFiles(work, run, made_from=made_from)
                     written = WrittenFiles(work, run, made_from=made_from)
                 if context.measurements is not None:
@@ -373,34 +394,32 @@ class TopDown(TopDownSettings, PostTabular):
                         written=written,
                     )
                     write_together(joint, published, counts.schema, context.measurements)
-                answers: AnswerSource = measurements
-                if self.pool:
-                    answers = stack.enter_context(
-                        pooled(
-                            measurements,
-                            settings,
-                            counts.schema,
-                            counts.geography,
-                            published=published,
+                with answers_of_run(
+                    measurements,
+                    settings,
+                    counts.schema,
+                    counts.geography,
+                    published=published,
+                    context=context,
+                    made_from=made_from,
+                    run=run,
+                    seconds=seconds,
+                ) as answers:
+                    made.append(
+                        descend(
+                            schema=counts.schema,
+                            geography=counts.geography,
+                            settings=settings,
+                            measurements=answers,
+                            restrictions=restrictions,
                             engine=context.engine,
+                            progress=context.progress,
+                            parts=parts,
                             workspace=context.workspace,
+                            joint=joint,
+                            seconds=seconds,
                         )
                     )
-                made.append(
-                    descend(
-                        schema=counts.schema,
-                        geography=counts.geography,
-                        settings=settings,
-                        measurements=answers,
-                        restrictions=restrictions,
-                        engine=context.engine,
-                        progress=context.progress,
-                        parts=parts,
-                        workspace=context.workspace,
-                        joint=joint,
-                        seconds=seconds,
-                    )
-                )
         return made, seconds
 
     def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:

@@ -113,14 +113,14 @@ def offered(
     add(NONE, "identity", "none", Identity)
     for name, mechanism in (cases or {}).items():
         chain = Chain.of(mechanism).for_a_trial()
-        add(name, chain.name, name, partial(Chain.of, chain))
+        add(name, chain.called, name, partial(Chain.of, chain))
     methods = settings.methods or (() if cases else settings.what.methods)
     for method in methods:
         for strength, make in _strengths(method, settings, domain, left_out):
             add(f"{method}, {strength}" if strength else method, method, strength, make)
     if own is not None:
         chain = Chain.of(own).for_a_trial()
-        add(f"{chain.name}, {OWN}", chain.name, OWN, partial(Chain.of, chain))
+        add(f"{chain.called}, {OWN}", chain.called, OWN, partial(Chain.of, chain))
     same = [way.name for way in made.values() if own and way.mechanism == chain]
     return Offered(ways=tuple(made.values()), left_out=tuple(left_out), own="".join(same))
 

@@ -60,7 +60,7 @@ def settings_words(chain: Chain) -> str:
             continue
         shown = shaping(part, secret=False)
         keys = [f"{key} = {json.dumps(value)}" for key, value in shown.items()]
-        said.append(f"{part.name}: {', '.join(keys)}" if keys else part.name)
+        said.append(f"{part.called}: {', '.join(keys)}" if keys else part.called)
     return "; then ".join(said)
 
 
