@@ -137,3 +137,18 @@ def test_noise_to_record_beyond_the_free_disk_is_refused(
     )
     said = refused(town, 'name = "averaged"\nepsilon = 1', run='noise = "opendp"')
     assert "averaged: run.noise: found 0.0 GiB of noise to record before use" in said
+
+
+def test_pooled_answers_beyond_the_free_disk_are_refused(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from types import SimpleNamespace
+
+    monkeypatch.setattr(
+        "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
+    )
+    said = refused(town, 'name = "topdown"\nepsilon = 1\npool = true')
+    assert (
+        "topdown: pool: found 0.0 GiB of pooled answers (from tract up), expected at most" in said
+    )
+    assert "or pool_from a higher level" in said

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headcount.config.load import load_config
+from headcount.run import forecast
 from headcount.run.evaluate import open_run
 from headcount.run.forecast import expected_answers, needs, people, same_as_above, sentence
 from headcount.run.protect import Prepared, prepare_run, protect_run
@@ -161,3 +162,16 @@ def test_what_lists_from_the_data_tell_is_explained_by_check_once_and_not_of_pub
         protect_run(config)
         open_run(out)
         assert "read from the data" not in caplog.text
+
+
+def test_pooled_answers_are_said_and_counted(town: Path) -> None:
+    plain, pooled = (prepared(town, SHORT + pool) for pool in ("", "\npool = true"))
+    answers = (1 + 2 + 5) * (6 + 2 + 3 + 1)
+    assert pooled.remarks[0] == (
+        f"TopDown with pooled answers: from tract up; {answers} answers are drawn for it, and "
+        "pooled ones take 0.0 GiB of disk while it runs"
+    )
+    assert not any("pooled" in remark for remark in plain.remarks)
+    found = [needs(one, so_far=0.0).seconds for one in (plain, pooled)]
+    assert found[0] is not None
+    assert found[1] == pytest.approx(found[0] + forecast.POOL_SECONDS * answers)

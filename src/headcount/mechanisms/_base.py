@@ -60,6 +60,21 @@ class Context:
     reuse: ReusedRun | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pooling:
+    """What it takes to pool answers before they are used.
+
+    where
+        answers   how many are drawn for it, also those that an estimate would never look at
+        bytes     of pooled ones, in files while the run works
+        words     from where they are pooled
+    """
+
+    answers: int
+    bytes: int
+    words: str
+
+
 class MethodBase(ABC):
     """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
@@ -270,6 +285,10 @@ class PostTabular(MethodBase):
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
         """Bytes of the tables that are held whole: by default dense ones of the leaf."""
         return geography.size(geography.leaf) * schema.size * SCALAR * COPIES
+
+    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
+        """What it takes to pool answers; None where they are used as they were drawn."""
+        return None
 
     def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of all draws of a run together: by default every cell of each planned level."""

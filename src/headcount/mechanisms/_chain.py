@@ -32,7 +32,7 @@ from typing import Any, TypeAlias
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, PostTabular, PreTabular
+from headcount.mechanisms._base import Context, Pooling, PostTabular, PreTabular
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome, Outcome
 from headcount.mechanisms._preserved import Preserved
@@ -347,6 +347,10 @@ class Chain:
         if self.ends_in_records:
             return 0
         return self.last.table_bytes(schema, geography, backend=backend)
+
+    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
+        """What it takes to pool answers; None where they are used as they were drawn."""
+        return self.last.pooling(schema, geography)
 
     def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of all draws of a run together."""

@@ -45,6 +45,15 @@ def refuse_too_large(
             expected=f"at most the {gib(most)} of this machine; fewer cells or units, or another "
             f"mechanism (tables of topdown are sparse)",
         )
+    pooling = mechanism.pooling(schema, geography)
+    if pooling is not None and pooling.bytes > free:
+        raise ConfigError(
+            mechanism.name,
+            place="pool",
+            found=f"{gib(pooling.bytes)} of pooled answers ({pooling.words})",
+            expected=f"at most the {gib(free)} that are free beside {out}; or pool_from a higher "
+            "level",
+        )
     plan = mechanism.plan(schema, geography)
     if (seconds := draw_seconds(plan, backend=backend)) > MOST_SECONDS:
         raise ConfigError(

@@ -24,6 +24,8 @@ WRITE_SECONDS = 1.3
 """To load compiled loops, bind a run and write it."""
 ANSWER_SECONDS = 1e-6
 """To measure, estimate and write one count where people are, with ``topdown`` on one core."""
+POOL_SECONDS = 6e-8
+"""To draw one answer that is pooled, and to join it with others."""
 RECORD_SECONDS = {"sampling": 7e-7, "swapping": 8e-7, "targeted-swapping": 2e-6, "identity": 0.0}
 """To choose or move one person. Of methods that are not listed it depends on the data: on whom a
 person can be swapped with, on which cells must be withheld."""
@@ -179,4 +181,6 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
     drawn = [one for one in plan if one.query != CELLS or not where_people_are]
     answers = sum(min(one.entries, int(not_0)) for one in plan)
     drawing: float = draw_seconds(drawn, backend=backend)
+    if (pooling := mechanism.pooling(counts.schema, counts.geography)) is not None:
+        drawing += POOL_SECONDS * pooling.answers
     return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers

@@ -23,9 +23,10 @@ from headcount.accuracy.known import largest, pseudo_inverse
 from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Geography
+from headcount.mechanisms._base import SCALAR, Pooling
 from headcount.mechanisms.topdown.accuracy import components_of, noise_tree
-from headcount.mechanisms.topdown.answers import Classes, Planned
-from headcount.mechanisms.topdown.planned import PlannedNoise
+from headcount.mechanisms.topdown.answers import Classes, Planned, unit_classes
+from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, every_cell
@@ -215,3 +216,20 @@ def _more(
                 entries = tree.size(level.name) * (columns.stop - columns.start)
                 noise = PlannedNoise(law=None, weight=float(weight.max()), entries=entries)
                 yield (level.name, query), noise
+
+
+def pooling_of(settings: TopDownSettings, schema: Schema, geography: Geography) -> Pooling:
+    """What pooling takes, known from settings and places alone."""
+    tree = settings.tree(geography)
+    settings = settings.completed(schema, tree)
+    plan = PoolPlan.of(
+        settings,
+        schema,
+        tree,
+        planned=planned_noise(settings, schema, tree),
+        classes=unit_classes(settings, tree),
+        published=geography,
+    )
+    return Pooling(
+        answers=plan.drawn(tree), bytes=plan.numbers(tree) * SCALAR, words=plan.from_words
+    )

@@ -14,7 +14,14 @@ import numpy as np
 
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
+from headcount.mechanisms._base import (
+    COPIES,
+    SCALAR,
+    Context,
+    CountsOutcome,
+    Pooling,
+    PostTabular,
+)
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._units import refuse_uncut
@@ -28,6 +35,7 @@ from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
 from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._pool import answers_of_run
+from headcount.mechanisms.topdown._pool_plan import pooling_of
 from headcount.mechanisms.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
@@ -56,6 +64,7 @@ from headcount.mechanisms.topdown.restrict import (
 )
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.mechanisms.topdown.truth import TRUTH, TruthFiles, bounds_in_files, truth_in_files
+from headcount.memory import gib
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.population import Population
 from headcount.privacy import Guarantee
@@ -259,6 +268,10 @@ class TopDown(TopDownSettings, PostTabular):
         whole = self._streams(schema, geography, cells=backend == "opendp")
         return max(whole, default=0) * SCALAR * COPIES
 
+    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
+        """Every answer of the levels that take part, and a float for each pooled one."""
+        return pooling_of(self, schema, geography) if self.pool else None
+
     def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
         """Every stream in full."""
         return sum(self._streams(schema, geography, cells=True)) * SCALAR
@@ -276,7 +289,7 @@ class TopDown(TopDownSettings, PostTabular):
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse settings that do not fit the data, and data that break the bounds.
 
-        The remarks say how each level will be rounded.
+        The remarks say what is pooled, and how each level will be rounded.
         """
         published, counts = counts.geography, self.laid(counts)
         settings = self.completed(counts.schema, counts.geography)
@@ -290,12 +303,19 @@ class TopDown(TopDownSettings, PostTabular):
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
         restrictions = self._restrictions(levels, self._joint(levels, published))
-        return tuple(
+        rounding = (
             f"bounds at {level} nest: rounding is a network problem"
             if nests(those, counts.schema)
             else f"bounds at {level} overlap: rounding may need an integer programme"
             for level, those in restrictions.items()
             if those
+        )
+        if (pooling := self.pooling(counts.schema, published)) is None:
+            return tuple(rounding)
+        return (
+            f"{self.called}: {pooling.words}; {pooling.answers:,} answers are drawn for it, and "
+            f"pooled ones take {gib(pooling.bytes)} of disk while it runs",
+            *rounding,
         )
 
     def laid(self, counts: Counts) -> Counts:
