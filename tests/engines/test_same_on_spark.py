@@ -29,6 +29,7 @@ from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
@@ -56,6 +57,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "targeted swapping, within counties": TargetedSwapping(
         rate=Fraction(1, 10), risk_variables=("race", "hispanic"), within="county"
     ),
+    "topdown with pooled answers": TopDown(epsilon=ONE, pool=True),
     "sampling, then geometric": Chain.of(
         (Sampling(fraction=Fraction(1, 2)), Geometric(epsilon=ONE))
     ),
@@ -106,6 +108,7 @@ def test_a_release_is_the_same_on_every_engine(name, data, key, context, monkeyp
     whole = made(data, mechanism, key, InOrder())
     monkeypatch.setattr("headcount.mechanisms._noisy_cells.PIECE", 200_000)
     monkeypatch.setattr("headcount.mechanisms.swapping._donors.PIECE", 200)
+    monkeypatch.setattr("headcount.mechanisms.topdown._pool.NUMBERS_AT_ONCE", 10_000)
     by_files = ByFiles()
     assert made(data, mechanism, key, by_files) == whole
     assert by_files.done > 1  # in several pieces
