@@ -16,16 +16,8 @@ from headcount.init import draft, write_draft
 from headcount.mechanisms import Chain
 from headcount.run.plan import domain_of
 from headcount.run.plan import plan as planned
-from headcount.studio.methods import (
-    OFFERED,
-    STEPS,
-    WITHIN,
-    amount_for,
-    at_dial,
-    dial_of,
-    reaches,
-    with_amount,
-)
+from headcount.run.wanted import WITHIN, amount_for, reaches, with_amount
+from headcount.studio.methods import OFFERED, STEPS, at_dial, dial_of
 from tests.studio.client import Client, running
 from tests.studio.people import declare, dwellings, messy_people, wide_counts
 

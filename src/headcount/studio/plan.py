@@ -19,28 +19,21 @@ from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.privacy import Guarantee, Ledger, OverspendError
 from headcount.privacy.loss import decimal, exact, figure
-from headcount.report.specs import svg_of
-from headcount.report.theme import looks_for
 from headcount.run.plan import domain_of
-from headcount.schema import Schema
-from headcount.studio.app import Asked, Studio
-from headcount.studio.methods import (
-    OFFERED,
-    STEPS,
+from headcount.run.wanted import (
     Reach,
     amount_for,
     amount_of,
-    as_tables,
-    at_dial,
     currency_of,
-    dial_of,
-    parts_of,
+    draw_reaches,
     reaches,
     with_amount,
 )
+from headcount.schema import Schema
+from headcount.studio.app import Asked, Studio
+from headcount.studio.methods import OFFERED, STEPS, as_tables, at_dial, dial_of, parts_of
 
 MOST_DOMAINS = 4
-CHART_WIDTH = 460
 
 
 @dataclass(frozen=True)
@@ -243,7 +236,7 @@ def _preview(
         "targets": noisy,
         "aim": aim,
         "moved": moved,
-        "chart": _chart(rows),
+        "chart": draw_reaches(rows),
         "promise": promise,
         "ledger": _ledger(config, promise),
     }
@@ -277,36 +270,3 @@ def _ledger(config: Config, promise: Guarantee) -> dict[str, Any]:
     if (loss.currency, loss.unit) == (total.currency, total.unit):
         found["left"] = figure(balance.remaining - Fraction(loss.amount))
     return found
-
-
-def _chart(rows: list[Reach]) -> str:
-    """Expected errors by level and query, drawn here: a page needs no script for it."""
-    import altair as alt
-    import polars as pl
-
-    shown = [(one.level, one.query, round(one.people, 2)) for one in rows if one.people]
-    if not shown:
-        return ""
-    frame = pl.DataFrame(shown, schema=["level", "query", "people"], orient="row")
-    levels, queries = (
-        frame[name].unique(maintain_order=True).to_list() for name in ("level", "query")
-    )
-    looks = looks_for(queries)
-    chart = (
-        alt.Chart(frame)
-        .mark_point(filled=True, size=90)
-        .encode(
-            x=alt.X("people:Q", title="19 of 20 answers are within so many people").scale(
-                type="log", nice=True
-            ),
-            y=alt.Y("level:N", title=None, sort=levels),
-            color=alt.Color("query:N", sort=queries, legend=alt.Legend(columns=3)).scale(
-                domain=queries, range=[look.colour for look in looks]
-            ),
-            shape=alt.Shape("query:N", sort=queries).scale(
-                domain=queries, range=[look.symbol for look in looks]
-            ),
-        )
-        .properties(width=CHART_WIDTH, height=alt.Step(44))
-    )
-    return svg_of(chart, alt_text="Expected errors by level; the table below has the numbers.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headcount.studio import data, plan, run, start
+from headcount.studio import compare, data, plan, publish, run, start
 from headcount.studio.app import Screen
 
 SCREENS: dict[tuple[str, str], Screen] = {
@@ -27,4 +27,11 @@ SCREENS: dict[tuple[str, str], Screen] = {
     ("POST", "/run/start"): run.start,
     ("POST", "/run/cancel"): run.cancel,
     ("POST", "/run/close"): run.close,
+    ("GET", "/compare"): compare.show,
+    ("GET", "/compare/progress"): compare.progress,
+    ("POST", "/compare/start"): compare.start,
+    ("POST", "/compare/cancel"): compare.cancel,
+    ("POST", "/compare/choose"): compare.choose,
+    ("GET", "/publish"): publish.show,
+    ("GET", "/publish/zip"): publish.archive,
 }

@@ -1,0 +1,182 @@
+"""The screen of a comparison: its report inside the page, and the choice with its reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from starlette.responses import Response
+
+from headcount.config.load import load_comparison
+from headcount.errors import ConfigError, InputError, did_you_mean
+from headcount.mechanisms import Chain
+from headcount.privacy import DEFAULT_UNIT
+from headcount.run.compare import INTERNAL
+from headcount.studies.compare.methods import NONE, Domain, neighbours_of, offered
+from headcount.studies.compare.settings import PRESETS, Settings
+from headcount.studio.app import Asked, Studio, require
+from headcount.studio.methods import as_tables
+from headcount.studio.plan import domain
+from headcount.studio.run import job_words
+from headcount.typed import shaping
+
+_FIGURE = re.compile(
+    r'(<figure id="([\w-]+)"[^>]*>\s*)<div class="chart"></div>\s*<noscript>.*?</noscript>(.*?)'
+    r'<script type="application/json" class="spec">.*?</script>',
+    re.S,
+)
+_SECTION = re.compile(r'<section id="([\w-]+)"[^>]*>\s*<h2>(.*?)</h2>', re.S)
+
+
+def about(config: str) -> str:
+    """What the job of a config's comparison is called."""
+    return f"compare {config}"
+
+
+def _folder(studio: Studio, config: str, how: Settings) -> str:
+    """Where the comparison of this very config goes: another text is another comparison."""
+    version = studio.texts.read(config).version[:8]
+    runs = "" if how.replicates is None else f"-{how.replicates}"
+    return f"comparisons/{Path(config).stem}-{how.preset}{runs}-{version}"
+
+
+def show(studio: Studio, asked: Asked) -> Response:
+    """The comparison, if there is one and it may be shown."""
+    loaded = load_comparison(studio.texts.read(asked.config).path)
+    studio.texts.load(asked.config)  # whose files are inside the folder
+    text = studio.texts.read(asked.config)
+    how = _how(asked)
+    out = _folder(studio, asked.config, how)
+    report = studio.folder.inside(out) / INTERNAL / "report.html"
+    public = (
+        bool(getattr(loaded.population, "public", False)) or loaded.population.data_file is None
+    )
+    there, visible = report.is_file(), studio.accepted or public
+    return studio.page(
+        "compare.html.j2",
+        here="compare",
+        config=asked.config,
+        command=how.command(asked.config, out=out),
+        how={"preset": how.preset, "replicates": how.replicates or ""},
+        presets=list(PRESETS),
+        out=out,
+        there=there,
+        visible=visible,
+        confidential=there and visible and not public,
+        report=report_inside(report) if there and visible else None,
+        text=text,
+        ways=[one for one in _ways(studio, asked, how) if one != NONE] if there else [],
+        undo=studio.texts.can_undo(text),
+        **job_words(studio, about(asked.config)),
+    )
+
+
+def _how(asked: Asked) -> Settings:
+    """The settings of the comparison that is looked at, or asked for."""
+    given = {**asked.query, **asked.form}
+    runs = given.get("replicates", "").strip()
+    if runs and not (runs.isascii() and runs.isdigit() and len(runs) < 6):
+        raise InputError("replicates", found=repr(runs), expected="a whole number, or nothing")
+    return Settings(preset=given.get("preset", "quick"), replicates=int(runs) if runs else None)
+
+
+def report_inside(path: Path) -> dict[str, Any]:
+    """The text of a report for a page without scripts: its figures as they were drawn for print."""
+    page = path.read_text(encoding="utf-8")
+    main = page[page.index("<main>") + len("<main>") : page.index('<section class="appendix"')]
+
+    def drawn(found: re.Match[str]) -> str:
+        file = path.parent / "figures" / f"{found[2]}.svg"
+        svg = file.read_text(encoding="utf-8") if file.is_file() else ""
+        # Names inside drawings are the same in each: clip paths must not be mixed up.
+        svg = re.sub(r'(id="|url\(#)(?=[\w-]*clip|gradient)', rf"\g<1>{found[2]}-", svg)
+        return f'{found[1]}<div class="chart">{svg}</div>{found[3]}'
+
+    body = _FIGURE.sub(drawn, main)
+    if "<script" in body:
+        raise InputError(str(path), found="a report with a script in its text", expected="none")
+    return {"body": body, "contents": _SECTION.findall(body)}
+
+
+def start(studio: Studio, asked: Asked) -> Response:
+    """Compare; the same command goes on where it was stopped. Nothing is spent."""
+    how = _how(asked)
+    out = _folder(studio, asked.config, how)
+    studio.texts.load(asked.config)
+    studio.folder.inside(out)
+    words = ["compare", asked.config, "--preset", how.preset, "--out", out]
+    if how.replicates is not None:
+        words += ["--replicates", str(how.replicates)]
+    studio.jobs.start(about(asked.config), words)
+    return _back(studio, asked, how)
+
+
+def _back(studio: Studio, asked: Asked, how: Settings) -> Response:
+    return studio.go(
+        "/compare", config=asked.config, preset=how.preset, replicates=how.replicates or ""
+    )
+
+
+def progress(studio: Studio, asked: Asked) -> Response:
+    """The bar that moves; in the end the page is loaded again."""
+    found = job_words(studio, about(asked.config))
+    page = studio.page("progress.html.j2", config=asked.config, path="/compare/progress", **found)
+    if found["job"] != "running":
+        page.headers["HX-Refresh"] = "true"
+    return page
+
+
+def cancel(studio: Studio, asked: Asked) -> Response:
+    """Stop it; finished cases are kept."""
+    studio.jobs.cancel(about(asked.config))
+    return _back(studio, asked, _how(asked))
+
+
+def choose(studio: Studio, asked: Asked) -> Response:
+    """Write the chosen way into the config, with the reason beside it."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+    name, reason = asked.field("case"), " ".join(require(asked.field("reason"), "reason").split())
+    ways = _ways(studio, asked, _how(asked))
+    if name not in ways:
+        raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
+    parts = [{"name": one.name, **_toml(shaping(one))} for one in ways[name].parts]
+
+    def change(document: tomlkit.TOMLDocument) -> None:
+        tables = as_tables(parts)
+        first = tables[0] if isinstance(tables, list) else tables
+        plain = "".join(c if c.isprintable() else " " for c in f"chosen: {name}. Reason: {reason}")
+        first.comment(plain)
+        document["mechanism"] = tables
+
+    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+    return studio.go("/plan", config=asked.config)
+
+
+def _toml(value: Any) -> Any:
+    """Settings that TOML can hold: what is not there has no key."""
+    if isinstance(value, dict):
+        return {key: _toml(one) for key, one in value.items() if one is not None}
+    return [_toml(one) for one in value] if isinstance(value, list) else value
+
+
+def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:
+    """The ways of the comparison by name, as the command finds them."""
+    loaded = load_comparison(studio.texts.read(asked.config).path)
+    schema, geography = domain(studio, studio.texts.load(asked.config))
+    own = Chain.of(loaded.mechanism) if loaded.mechanism else None
+    unit, neighbours = neighbours_of(own)
+    found = offered(
+        how,
+        Domain(
+            schema=schema,
+            geography=geography,
+            households=loaded.population.kind in ("households", "towns"),
+            neighbours=neighbours,
+            unit=unit or DEFAULT_UNIT,
+        ),
+        own=own,
+        cases={case.name: Chain.of(case.mechanism) for case in loaded.case},
+    )
+    return {way.name: way.mechanism for way in found.ways}

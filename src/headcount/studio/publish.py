@@ -1,0 +1,70 @@
+"""The screen before publishing: what goes out, what must not, and how to do it all again."""
+
+from __future__ import annotations
+
+from tempfile import SpooledTemporaryFile
+
+from starlette.responses import Response, StreamingResponse
+
+from headcount.errors import RunError
+from headcount.release.directory import RunDirectory
+from headcount.release.receipt import guarantee_from_json
+from headcount.release.store import read_receipt
+from headcount.run.publish import (
+    WITHHELD,
+    outgoing,
+    publish_checks,
+    python_script,
+    shell_script,
+    write_zip,
+)
+from headcount.studio.app import Asked, Studio
+
+IN_MEMORY = 64 << 20
+
+
+def show(studio: Studio, asked: Asked) -> Response:
+    """File by file, with checks and scripts."""
+    config = studio.texts.load(asked.config)
+    directory = RunDirectory(config.run.out)
+    out = studio.folder.name_of(config.run.out)
+    if not directory.is_complete:
+        return studio.page(
+            "said.html.j2",
+            here="publish",
+            config=asked.config,
+            title="There is no release yet",
+            said=f"{out} holds no finished release. Run the config first.",
+        )
+    receipt = read_receipt(directory.release)
+    text = studio.texts.read(asked.config).text
+    return studio.page(
+        "publish.html.j2",
+        here="publish",
+        config=asked.config,
+        command=f"headcount protect {asked.config}",
+        out=out,
+        files=outgoing(directory),
+        withheld=WITHHELD,
+        checks=publish_checks(config),
+        promise=guarantee_from_json(receipt["guarantee"]),
+        shell=shell_script(asked.config, out),
+        python=python_script(asked.config, text),
+    )
+
+
+def archive(studio: Studio, asked: Asked) -> Response:
+    """A zip of ``release/`` alone."""
+    config = studio.texts.load(asked.config)
+    directory = RunDirectory(config.run.out)
+    if not directory.is_complete:
+        raise RunError(f"{config.run.out.name}: found no finished release, expected one to pack")
+    packed = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed when it is sent
+    write_zip(directory, packed)
+    packed.seek(0)
+    named = "".join(c if c.isascii() and c.isalnum() else "-" for c in directory.path.name)
+    return StreamingResponse(
+        iter(lambda: packed.read(1 << 20), b""),
+        media_type="application/zip",
+        headers={"content-disposition": f'attachment; filename="{named}-release.zip"'},
+    )
