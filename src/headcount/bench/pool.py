@@ -77,21 +77,32 @@ class SplitOfLoss:
 def measure(directory: Path, *, replicates: int = 0) -> list[Reading]:
     """Changes of root mean square errors in %, for every file, loss, level and query."""
     readings: list[Reading] = []
-    for path in sorted(directory.glob("*.parquet")):
-        if (counts := read_file(path)) is None:
-            continue
-        few = counts.geography.size(counts.geography.leaf) < SMALL
-        runs = replicates or RUNS[few]
+    for name, counts in files_in(directory):
+        runs = replicates or RUNS[is_small(counts)]
         for setting in settings_for(counts):
             for rho in RHOS:
-                readings += _compared(path.stem, counts, setting, rho, runs)
-    if not readings:
+                readings += _compared(name, counts, setting, rho, runs)
+    return readings
+
+
+def files_in(directory: Path) -> Iterator[tuple[str, Counts]]:
+    """The name and the counts of each file with columns of cells; an error if there is none."""
+    found = False
+    for path in sorted(directory.glob("*.parquet")):
+        if (counts := read_file(path)) is not None:
+            found = True
+            yield path.stem, counts
+    if not found:
         raise InputError(
             str(directory),
             found="no file of counts by group and age",
             expected="Parquet with hisp_minor ... two_adult and codes of places",
         )
-    return readings
+
+
+def is_small(counts: Counts) -> bool:
+    """Whether a file has few leaves, so that many runs of it are quick."""
+    return counts.geography.size(counts.geography.leaf) < SMALL
 
 
 def read_file(path: Path) -> Counts | None:

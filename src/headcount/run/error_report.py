@@ -104,6 +104,7 @@ def error_report(
         levels=counts.geography.levels,
         runs=runs,
         seed=seed,
+        model_based=bool(settings.prior),
     )
 
 

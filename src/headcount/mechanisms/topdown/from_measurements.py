@@ -34,6 +34,7 @@ from headcount.mechanisms.topdown._joint import JointTotals, groups_of
 from headcount.mechanisms.topdown._kept_table import of_units, refuse_impossible
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.mechanisms.topdown._pool import answers_of_run
+from headcount.mechanisms.topdown._prior import with_prior
 from headcount.mechanisms.topdown._published_answers import PublishedAnswers, published_answers
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.answers import Planned, unit_classes
@@ -297,7 +298,7 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
                 schema=measurements.schema,
                 geography=measurements.tree,
                 settings=start.mechanism,
-                measurements=answers,
+                measurements=with_prior(answers, start.mechanism),
                 restrictions=restrictions,
                 engine=context.engine,
                 progress=context.progress,

@@ -36,6 +36,7 @@ from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._pool import answers_of_run
 from headcount.mechanisms.topdown._pool_plan import pooling_of
+from headcount.mechanisms.topdown._prior import DRAWN, MODEL_BASED, with_prior
 from headcount.mechanisms.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
@@ -97,19 +98,24 @@ class TopDown(TopDownSettings, PostTabular):
     @property
     def called(self) -> str:
         """What reports call it."""
-        return WITH_POOLED_ANSWERS if self.pool else self.name
+        if not (self.pool or self.prior):
+            return self.name
+        own = WITH_POOLED_ANSWERS if self.pool else type(self).__name__
+        return f"{MODEL_BASED} {own}" if self.prior else own
 
     @property
     def public_text(self) -> str:
         """All settings, behind what it is called."""
-        text = repr(self)
-        return self.called + text.removeprefix(type(self).__name__) if self.pool else text
+        text, own = repr(self), type(self).__name__
+        return self.called + text.removeprefix(own) if self.called != self.name else text
 
     @property
     def method(self) -> str:
         """What a guarantee says of the method; nothing of TopDown as it is."""
         joined = "noisy answers are joined with those of the levels below, which costs no privacy"
-        return f"{self.called}: {joined}" if self.pool else ""
+        drawn = f"{DRAWN}, which costs no privacy and those most who are unlike it"
+        said = "; ".join([joined] * self.pool + [drawn] * bool(self.prior))
+        return f"{self.called}: {said}" if said else ""
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every level x query with a share, and the report."""
@@ -430,7 +436,7 @@ class TopDown(TopDownSettings, PostTabular):
                             schema=counts.schema,
                             geography=counts.geography,
                             settings=settings,
-                            measurements=answers,
+                            measurements=with_prior(answers, settings),
                             restrictions=restrictions,
                             engine=context.engine,
                             progress=context.progress,
