@@ -113,7 +113,7 @@ class TopDown(TopDownSettings, PostTabular):
     def method(self) -> str:
         """What a guarantee says of the method; nothing of TopDown as it is."""
         joined = "noisy answers are joined with those of the levels below, which costs no privacy"
-        drawn = f"{DRAWN}, which costs no privacy and those most who are unlike it"
+        drawn = f"{DRAWN}, which costs no privacy; places unlike it have the largest errors"
         said = "; ".join([joined] * self.pool + [drawn] * bool(self.prior))
         return f"{self.called}: {said}" if said else ""
 
