@@ -21,6 +21,7 @@ from headcount.cli import (
     estimate,
     evaluate,
     init,
+    intervals,
     ledger,
     plan,
     protect,
@@ -46,6 +47,7 @@ Examples:
   headcount close runs/first --why "no disk"      give up a run that cannot finish
   headcount evaluate runs/first                   how far is it from the truth?
   headcount report runs/first --errors            how far off, by the release alone?
+  headcount intervals runs/first --query total --level county    between which numbers?
   headcount attack reconstruct runs/first --out found     rebuild records from it
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
@@ -118,6 +120,7 @@ app.command("protect")(protect.protect)
 app.command("estimate")(estimate.estimate)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
+app.command("intervals")(intervals.intervals)
 app.command("schema")(schema.schema)
 app.command("close")(close.close)
 app.command("compare")(compare.compare)

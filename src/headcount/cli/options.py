@@ -16,6 +16,7 @@ from headcount.engines import EngineName
 
 if TYPE_CHECKING:
     from headcount.progress import Progress
+    from headcount.run.plan import NamedArea
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
@@ -54,6 +55,19 @@ ProgressFile = Annotated[
     Path | None,
     typer.Option("--progress-file", help="Note how far the work is in a file, for programs."),
 ]
+
+
+def named_area(text: str, *, command: str) -> NamedArea:
+    """A union of units as it is typed: NAME=LEVEL:CODE,CODE."""
+    from headcount.errors import ConfigError
+
+    name, equals, rest = text.partition("=")
+    level, colon, codes = rest.partition(":")
+    if not (equals and colon and name and level and codes):
+        raise ConfigError(
+            command, place="--area", found=repr(text), expected="NAME=LEVEL:CODE,CODE,..."
+        )
+    return name, level, tuple(codes.split(","))
 
 
 def progress_of(*, quiet: bool, file: Path | None = None) -> Progress:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson
+from headcount.cli.options import AsJson, named_area
 from headcount.errors import ConfigError
 
 if TYPE_CHECKING:
     from headcount.accuracy.shares import Goal
     from headcount.mechanisms.topdown.accuracy import ExpectedError
     from headcount.mechanisms.topdown.mechanism import TopDown
-    from headcount.run.plan import NamedArea
 
 READ_SO = (
     'All numbers are people: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
@@ -66,7 +65,7 @@ def plan(
     loaded = load_config(config)
     settings = topdown_of(Chain.of(loaded.mechanism))
     schema, geography = domain_of(loaded)
-    areas = [_area(one) for one in area]
+    areas = [named_area(one, command="plan") for one in area]
     tables = {"as configured": planned(settings, schema, geography, areas=areas)}
     if change:
         settings = tables["as configured"].settings
@@ -88,17 +87,6 @@ def plan(
     if goal:
         typer.echo("\nthe suggested shares, for the config:\n")
         typer.echo(_toml(found))
-
-
-def _area(text: str) -> NamedArea:
-    """NAME=LEVEL:CODE,CODE."""
-    name, equals, rest = text.partition("=")
-    level, colon, codes = rest.partition(":")
-    if not (equals and colon and name and level and codes):
-        raise ConfigError(
-            "plan", place="--area", found=repr(text), expected="NAME=LEVEL:CODE,CODE,..."
-        )
-    return name, level, tuple(codes.split(","))
 
 
 def _goal(text: str) -> Goal:

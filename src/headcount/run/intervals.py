@@ -229,6 +229,8 @@ class _Intervals:
 
     def _released(self, level: str, units: Ints) -> Ints | None:
         """The released answers of some published units: units x answers."""
+        from scipy.sparse import csr_array
+
         if self._release is None:
             return None
         codes = self._published.units[self._published.depth(level)][units]
@@ -240,9 +242,8 @@ class _Intervals:
                 found=f"no {level} {str(codes[int(np.argmax(found < 0))])!r}",
                 expected="a release of the same places",
             )
-        rows = self._release.tables[level][found] @ self._measured.asked.matrix(
-            self._measured.schema
-        )
+        matrix = self._measured.asked.matrix(self._measured.schema)
+        rows = csr_array(self._release.tables[level][found]) @ matrix
         return np.asarray(rows.toarray(), dtype=np.int64)
 
     def _table(
