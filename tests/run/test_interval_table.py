@@ -59,7 +59,7 @@ def test_a_run_gives_a_table_with_its_released_counts_beside(folder: Path) -> No
     )
     assert shown.exit_code == 0
     table = pl.read_parquet(out)
-    released = read_release(folder / "kept" / "release").at("tract")  # type: ignore[union-attr]
+    released = read_release(folder / "kept" / "release").at("tract")
     assert table["released"].to_list() == released.reshape(-1).tolist()
     assert table.schema["low"] == table.schema["high"] == pl.Int64
     inside = table.select(pl.col("released").is_between("low", "high").mean()).item()
