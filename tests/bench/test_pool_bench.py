@@ -101,14 +101,14 @@ def test_changes_with_the_preset_of_2020_are_judged_by_what_answers_allow() -> N
         (False, "block_group", "total"): [4.0, 4.0],
         (True, "block_group", "total"): [3.61, 3.61],
     }
-    best = {("block_group", "total"): 1.88}
+    best = {("block_group", "total"): np.sqrt(1.88**2 - pool_2020.ROUNDING)}
     cells, total = pool_2020._changes("tree", squares, best, judged=True)
     assert cells.value == pytest.approx(100 * (np.sqrt(2.1 / 4) - 1))
     assert (cells.at_most, cells.passed) == (-22, True)
     assert cells.note == "2 to 1.45, standard error 2.5"
     assert total.value == pytest.approx(-5)
     assert total.at_most == pytest.approx(-6 + pool_2020.NEAR)
-    assert "the best linear estimate -6.0" in total.note
+    assert "the best linear estimate, rounded: -6.0" in total.note
     assert not any(one.at_most for one in pool_2020._changes("tree", squares, best, judged=False))
 
 

@@ -245,6 +245,7 @@ queries = { cells = { share = "1/2" }, by_age = { by = ["age"], share = "1/2" } 
         ("", "internal/levels/run-", 1, 3),
         ("", "internal/levels/truth", 4, None),
         ('publish = ["measurements"]', "release/measurements", 1, 4),
+        ("", "internal/levels/pooled-", 3, None),
     ],
 )
 def test_topdown_killed_in_states_of_what_it_alone_writes(
@@ -254,7 +255,8 @@ def test_topdown_killed_in_states_of_what_it_alone_writes(
 
     Files of the truth pass through the same three states each, so one in four shows them all.
     """
-    start = begun(drive, tmp_path, run=run, mechanism=TOPDOWN)
+    pool = "\npool = true" if "pooled" in folder else ""
+    start = begun(drive, tmp_path, run=run, mechanism=TOPDOWN + pool)
     written = set()
     for line in start.states(folder)[::step]:
         home = start.copy(f"line-{line}")

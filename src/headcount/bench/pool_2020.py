@@ -44,6 +44,8 @@ NEAR = 1.5
 They have 42 % of a block group's share, and no other answer tells much of them: what they gain is
 what their tract does, divided among 2.86 of them.
 """
+ROUNDING = 1 / 12
+"""The variance that whole numbers add."""
 JUDGED = 0.01
 """The smallest share with units enough to hold the figures against their limits."""
 
@@ -115,8 +117,8 @@ def _changes(
         note = f"{own:.3g} to {pooled:.3g}, standard error {error:.1f}"
         limit = LIMITS.get((level, query))
         if (level, query) == ("block_group", "total"):
-            most = 100 * float(best[level, query] / own - 1)
-            note += f"; the best linear estimate {most:.1f}"
+            most = 100 * float(np.sqrt(best[level, query] ** 2 + ROUNDING) / own - 1)
+            note += f"; the best linear estimate, rounded: {most:.1f}"
             limit = most + NEAR
         yield Reading(
             f"{name}: {query} at {level}: root mean square error",

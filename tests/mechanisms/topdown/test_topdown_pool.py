@@ -124,6 +124,17 @@ def test_the_total_that_is_fitted_first_is_the_best_linear_one(level: str) -> No
         assert 1 / weights[kinds[unit], 0] == pytest.approx(variance)
 
 
+def test_a_total_that_other_answers_tell_little_of_is_its_own_answer_pooled() -> None:
+    """Cells and sexes would make its standard deviation smaller by less than 1 %."""
+    shares = {"total": "0.94", "sex": "0.02", "cells": "0.04"}
+    queries = {name: {**QUERIES[name], "share": share} for name, share in shares.items()}
+    mechanism = topdown(pool=True, pool_from="block", passes=TOTALS_FIRST, queries=queries)
+    found = answers(mechanism, people())
+    for one in found.plan.levels.values():
+        assert one.direction is None
+        assert set(one.columns) == {"total", "sex", CELLS}
+
+
 def test_the_lowest_level_keeps_its_answers_and_may_have_a_better_total() -> None:
     mechanism = topdown(pool=True, pool_from="tract", passes=TOTALS_FIRST)
     counts = people()

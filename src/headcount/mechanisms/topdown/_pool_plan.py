@@ -6,6 +6,8 @@ of its unit, since nothing else is fitted beside it:
     t = 1' P^-1 (sum over q of w*_q Q_q' y*_q),   variance 1' P^-1 1
     P = sum over q of w*_q Q_q' Q_q
 
+where that makes its standard deviation smaller by 1 % at least; else the answer to the total.
+
 A query without a share at a level is answered there by the sum of its children's answers, if each
 of them has one; but not where passes say what is fitted, and not where its answer is exact anyway.
 """
@@ -20,7 +22,7 @@ import numpy as np
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import largest, pseudo_inverse
-from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
+from headcount.accuracy.pooled import LEAST_GAIN, lowest_gaining, own_weights, pooled_weights
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms._base import SCALAR, Pooling
@@ -45,7 +47,7 @@ class PooledLevel:
         of_unit    the kind of each unit
         own        w of each query, by kind
         weight     w* of each query, by kind
-        direction  P^-1 1 of each kind, where totals are fitted first; then the total is the best
+        direction  P^-1 1 of each kind, where totals are fitted first and the best is worth it
         columns    where each query's answers stand in a row of pooled ones, and the best total
     """
 
@@ -166,16 +168,23 @@ def _pooled_levels(
     """The levels whose answers are not as they were drawn; ``first`` fit the total alone first."""
     components = components_of(settings, schema)
     sizes = {CELLS: schema.size} | {one.name: one.size(schema) for one in settings.marginals}
+    totals = [one.name for one in settings.marginals if not one.by]
     pooled = {query: pooled_weights(noise, query, lowest) for query in sizes}
-    for depth, level in enumerate(tree.levels[: lowest + 1]):
-        if depth == lowest and (not lowest or level not in first):
-            continue
+    for depth, level in enumerate(tree.levels[: lowest + 1] if lowest else ()):
         weight = {query: own[depth] for query, own in pooled.items() if own[depth].any()}
+        direction = _direction(components, weight) if level in first else None
+        if direction is not None:
+            variance = direction @ components.even_cells().sum(axis=0)
+            alone = sum((weight[one] for one in totals if one in weight), start=0 * variance)
+            if not _better(variance, alone, noise.kinds[depth].units):
+                direction = None
+        if depth == lowest and direction is None:
+            continue
         at, columns = 0, {}
         for query in weight if depth < lowest else ():
             columns[query] = slice(at, at + sizes[query])
             at += sizes[query]
-        if level in first:
+        if direction is not None:
             columns[BEST_TOTAL] = slice(at, at + 1)
         yield PooledLevel(
             name=level,
@@ -183,9 +192,27 @@ def _pooled_levels(
             of_unit=noise.kinds[depth].of_unit.astype(np.int32),
             own={query: own_weights(noise, query, depth) for query in weight},
             weight=weight,
-            direction=_direction(components, weight) if level in first else None,
+            direction=direction,
             columns=columns,
         )
+
+
+def _better(variance: Floats, alone: Floats, units: Ints) -> bool:
+    """Whether the best linear total is worth having beside the total's own answer.
+
+    where
+        variance   of the best linear total of each kind
+        alone      1 / variance of the answer to the total; 0 where there is none
+    """
+    known = variance > 0
+    if not known.any():
+        return False
+    if (alone[known] == 0).any():
+        return True
+    before, after = (
+        np.average(one, weights=units[known]) for one in (1 / alone[known], variance[known])
+    )
+    return bool(1 - np.sqrt(after / before) >= LEAST_GAIN)
 
 
 def _direction(components: Components, weight: Mapping[str, Floats]) -> Floats:
