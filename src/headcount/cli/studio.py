@@ -15,7 +15,7 @@ def studio(
     ] = Path(),
     port: Annotated[int, typer.Option(help="A port of your own; else a free one.", min=0)] = 0,
     idle: Annotated[
-        float, typer.Option(help="Stop after so many minutes without a request or a run.", min=0.1)
+        float, typer.Option(help="Stop after so many minutes without a request or a run.", min=0.01)
     ] = 60,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the browser, or only say where.")

@@ -35,7 +35,7 @@ def about(config: str) -> str:
     return f"compare {config}"
 
 
-def _folder(studio: Studio, config: str, how: Settings) -> str:
+def comparison_folder(studio: Studio, config: str, how: Settings) -> str:
     """Where the comparison of this very config goes: another text is another comparison."""
     version = studio.texts.read(config).version[:8]
     runs = "" if how.replicates is None else f"-{how.replicates}"
@@ -48,7 +48,7 @@ def show(studio: Studio, asked: Asked) -> Response:
     studio.texts.load(asked.config)  # whose files are inside the folder
     text = studio.texts.read(asked.config)
     how = _how(asked)
-    out = _folder(studio, asked.config, how)
+    out = comparison_folder(studio, asked.config, how)
     report = studio.folder.inside(out) / INTERNAL / "report.html"
     public = (
         bool(getattr(loaded.population, "public", False)) or loaded.population.data_file is None
@@ -103,7 +103,7 @@ def report_inside(path: Path) -> dict[str, Any]:
 def start(studio: Studio, asked: Asked) -> Response:
     """Compare; the same command goes on where it was stopped. Nothing is spent."""
     how = _how(asked)
-    out = _folder(studio, asked.config, how)
+    out = comparison_folder(studio, asked.config, how)
     studio.texts.load(asked.config)
     studio.folder.inside(out)
     words = ["compare", asked.config, "--preset", how.preset, "--out", out]

@@ -22,7 +22,7 @@ from headcount.studio.security import Guard
 log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-LOOK = 0.2
+LOOK = 0.05
 """Seconds between looks at whether to stop."""
 
 

@@ -1,0 +1,222 @@
+"""The whole way in a real browser, by keyboard alone: from a messy file to a zip."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headcount.config.load import config_digest, load_config
+from headcount.init import draft, write_draft
+from headcount.privacy import Ledger
+from headcount.report.directory import write_study
+from headcount.studies.compare.settings import Settings
+from headcount.studio.compare import comparison_folder
+from tests.report.sample import sample_report
+from tests.studio.client import Client, running
+from tests.studio.people import declare, dwellings, messy_people, wide_counts
+from tests.studio.visitor import Visitor, visit
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    folder = tmp_path / "census"  # a name for the pictures
+    folder.mkdir()
+    with running(folder) as made:
+        yield made
+
+
+def root(client: Client) -> Path:
+    return client.studio.folder.root
+
+
+def to_the_plan(visitor: Visitor, *, judge: bool) -> None:
+    """From the first screen to the plan, by what ``init`` proposes."""
+    for words, heading, name in (
+        ("Look at it", "What is in people.csv?", ""),
+        ("Write it and go on", "Data of people.toml", "data"),
+        ("Go on: plan", "Plan of people.toml", "plan"),
+    ):
+        visitor.press(words)
+        assert visitor.heading() == heading
+        if judge:
+            visitor.look(name)
+
+
+def run_and_publish(visitor: Visitor, *, judge: bool) -> list[str]:
+    """From the plan to the zip; the names of its files."""
+    for words, name in (("Go on: run", "run"), ("Check, then confirm", "confirm")):
+        visitor.press(words)
+        if judge:
+            visitor.look(name)
+    visitor.press("Run it")
+    visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
+    visitor.press("Go on: publish")
+    if judge:
+        visitor.look("publish")
+    visitor.reach("Download release.zip")
+    with visitor.page.expect_download() as download:
+        visitor.page.keyboard.press("Enter")
+    with zipfile.ZipFile(download.value.path()) as archive:
+        return archive.namelist()
+
+
+@pytest.mark.parametrize("write", [messy_people, wide_counts, dwellings])
+def test_the_whole_way_by_keyboard_with_topdown(client: Client, write):
+    write(root(client) / "people.csv")
+    judge = write is messy_people
+
+    def way(visitor: Visitor) -> list[str]:
+        if judge:
+            visitor.look("start")
+        to_the_plan(visitor, judge=judge)
+        before = visitor.page.locator("#preview").inner_text()
+        visitor.reach("Protect more, or be more exact")
+        for _ in range(8):
+            visitor.page.keyboard.press("ArrowRight")
+        visitor.page.wait_for_selector("#preview >> text=not yet in the config")
+        assert visitor.page.locator("#preview").inner_text() != before
+        visitor.press("Put this loss into the config")
+        names = run_and_publish(visitor, judge=judge)
+        for _ in range(4):  # back, and each screen again by a reload: nothing is done twice
+            visitor.page.go_back()
+            assert visitor.page.reload().status == 200  # type: ignore[union-attr]
+        return names
+
+    names = visit(client, way)
+    assert "release/receipt.json" in names
+    assert not [name for name in names if "internal" in name]
+    config = load_config(root(client) / "people.toml")
+    assert "epsilon" in config.mechanism[0].public_text
+    # By init and an editor: the same config, and so the same release from the same key.
+    own = root(client) / "own.toml"
+    write_draft(draft(root(client) / "people.csv"), own)
+    dialled = config.mechanism[0].epsilon  # type: ignore[union-attr]
+    own.write_text(own.read_text().replace("epsilon = 1 ", f'epsilon = "{dialled}" '))
+    assert config_digest(load_config(own)) == config_digest(config)
+
+
+@pytest.mark.parametrize(
+    ("write", "method"),
+    [
+        (messy_people, "Swapping of people, then cell keys"),
+        (wide_counts, "Cell keys"),
+        (dwellings, "Swapping of households, then cell keys"),
+    ],
+)
+def test_the_whole_way_by_keyboard_with_swapping_and_cell_keys(client: Client, write, method):
+    write(root(client) / "people.csv")
+
+    def way(visitor: Visitor) -> list[str]:
+        to_the_plan(visitor, judge=False)
+        visitor.reach("To look at beside this one")
+        visitor.page.select_option("#method", method)
+        visitor.press("Add it")
+        visitor.press("Use this method")
+        assert "No differential-privacy guarantee." in visitor.page.content()
+        if write is messy_people:
+            visitor.look()
+        return run_and_publish(visitor, judge=False)
+
+    assert "release/receipt.json" in visit(client, way)
+    names = [part.name for part in load_config(root(client) / "people.toml").mechanism]
+    assert names[-1] == "cell-key"
+
+
+def test_a_spend_a_stop_a_reload_and_a_ledger_that_refuses(client: Client):
+    messy_people(root(client) / "people.csv", people=217)
+    config = root(client) / "people.toml"
+    write_draft(draft(root(client) / "people.csv"), config)
+    declare(root(client) / "l.sqlite", dataset="census", epsilon="1.5")
+    config.write_text(config.read_text() + 'ledger = "l.sqlite"\ndataset = "census"\n')
+
+    def way(visitor: Visitor) -> None:
+        visitor.open("/run/confirm", config="people.toml")
+        assert "217" not in visitor.page.content()
+        visitor.press("I understand: show it")
+        assert "217 people. Is that right?" in visitor.page.content()
+        visitor.look()
+        button = visitor.page.get_by_role("button", name="Spend epsilon 1")
+        button.evaluate("(e) => { e.click(); e.click(); e.form.requestSubmit(e); }")
+        visitor.page.wait_for_selector("text=At work")
+        visitor.page.reload()
+        visitor.press("Stop it")
+        assert "Stopped. What was finished is kept." in visitor.page.content()
+        visitor.open("/run/confirm", config="people.toml")
+        visitor.page.get_by_role("button", name="Spend epsilon 1").or_(
+            visitor.page.get_by_role("button", name="Resume")
+        ).click()
+        visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
+        config.write_text(config.read_text().replace('"runs/people"', '"runs/second"'))
+
+    visit(client, way)
+    balance = Ledger.open(root(client) / "l.sqlite").balance("census")
+    assert balance.runs == 1
+
+    def refused(visitor: Visitor) -> str:
+        visitor.open("/run/confirm", config="people.toml")
+        words = visitor.page.locator("[role=alert]").inner_text()
+        visitor.look()
+        visitor.faults[:] = [one for one in visitor.faults if "status of 422" not in one]
+        return words
+
+    assert "the release would exceed the declared total" in visit(client, refused)
+
+
+def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(client: Client):
+    messy_people(root(client) / "people.csv")
+    write_draft(draft(root(client) / "people.csv"), root(client) / "people.toml")
+
+    def way(visitor: Visitor) -> str:
+        visitor.open("/data", config="people.toml")
+        other = visitor.page.context.new_page()
+        other.goto(visitor.page.url)
+        visitor.page.check("#public")
+        visitor.page.get_by_role("button", name="Apply").click()
+        visitor.page.wait_for_load_state()
+        other.check("#a0-remove")
+        other.get_by_role("button", name="Apply").click()
+        return other.locator("[role=alert]").inner_text()
+
+    assert "another tab or an editor has changed it" in visit(client, way)
+    text = (root(client) / "people.toml").read_text()
+    assert "public = true" in text
+    assert "geschlecht" in text
+
+
+def test_a_page_that_frames_the_studio_shows_nothing_of_it(client: Client):
+    messy_people(root(client) / "people.csv")
+
+    def way(visitor: Visitor) -> list[str]:
+        framing = visitor.page.context.new_page()
+        address = client.origin + client.target("/")
+        framing.set_content(f'<iframe src="{address}" width="600" height="400"></iframe>')
+        framing.wait_for_timeout(400)
+        return [frame.content() for frame in framing.frames[1:]]
+
+    (inside,) = visit(client, way)
+    assert "people.csv" not in inside
+    assert "headcount studio" not in inside
+
+
+def test_a_comparison_is_read_inside_the_page(client: Client):
+    messy_people(root(client) / "people.csv")
+    write_draft(draft(root(client) / "people.csv"), root(client) / "people.toml")
+    folder = root(client) / comparison_folder(client.studio, "people.toml", Settings())
+    report = sample_report(confidential=True)
+    write_study(folder / "internal", study="compare", settings={}, tables={}, report=report)
+
+    def way(visitor: Visitor) -> int:
+        visitor.open("/compare", config="people.toml")
+        visitor.look()
+        assert visitor.page.locator("figure").count() == 0
+        visitor.press("I understand: show it")
+        visitor.page.locator(".report").scroll_into_view_if_needed()
+        visitor.look("compare")
+        return visitor.page.locator("figure svg").count()
+
+    assert visit(client, way) == len(report.figures())
