@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from headcount.cli.check import check
+from headcount.counted import Counted
 from headcount.errors import HeadcountError, RunError
 from headcount.mechanisms import protect
 from headcount.population.redistricting_2020 import read_persons_2020
@@ -21,7 +24,10 @@ from headcount.release import _mdf_2020
 from headcount.release.directory import RunDirectory
 from headcount.release.release import CountsRelease
 from headcount.release.store import read_release
+from headcount.run.compare import compare_run
+from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
+from headcount.studies.compare.settings import Settings
 from tests.mechanisms.topdown.presets_2020 import tables
 
 RHO, RHO_OF_HOMES = Fraction(293_764, 114_921), Fraction(11_417_641, 152_349_649)
@@ -213,6 +219,39 @@ def test_settings_that_contradict_themselves_are_refused_before_any_loss(
     with pytest.raises(HeadcountError, match=said):
         protect_run(config(island, "persons", mechanism=mechanism))
     assert Ledger.open(island / LEDGER).history(DATASET) == ()
+
+
+PEOPLE = re.compile(r"people|everyone|anybody|somebody", re.I)
+
+
+def read_by_people(report: Path) -> list[str]:
+    """The texts of a report that speak of people, but for its promise and its limits."""
+    page = re.sub(r"<(script|style|svg).*?</\1>", "", report.read_text("utf-8"), flags=re.S)
+    texts = (unescape(one).strip() for one in re.split(r"<[^>]+>", page))
+    return [one for one in texts if PEOPLE.search(one) and "other releases about" not in one]
+
+
+def test_reports_on_housing_units_do_not_call_them_people(island: Path):
+    evaluated = evaluate_run(protect_run(config(island, "units")))
+    assert read_by_people(evaluated.report) == []
+    errors = evaluated.evaluation["error"]
+    assert errors.value_words == "mean error, in housing units, of the same counts"
+    assert list(errors.terminal()) == [
+        "errors of the totals, in housing units",
+        "errors at 'block', in housing units",
+    ]
+    assert evaluated.release.counted is Counted.HOUSING_UNITS  # as it was read from its files
+
+
+def test_comparisons_of_housing_units_do_not_call_them_people(island: Path):
+    out = island / "compared"
+    path = config(island, "units")
+    population, _, _ = path.read_text("utf-8").partition("[mechanism]")
+    path.write_text(population, encoding="utf-8")
+    compare_run(path, Settings(methods=("sampling", "rounding"), replicates=1), out=out)
+    said = read_by_people(out / "internal" / "report.html")
+    assert [one for one in said if "may still protect some people" not in one] == []
+    assert read_by_people(out / "publish" / "report.html") == []
 
 
 def test_a_check_of_housing_units_does_not_call_them_people(

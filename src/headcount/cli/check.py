@@ -57,7 +57,7 @@ def check(
         print_json(_plain(planned) | ({} if read is None else {"read": asdict(read)}))
         return
     if read is not None:
-        show_reading(read, public=planned.public, counted=_counted(planned))
+        show_reading(read, public=planned.public, counted=planned.counts.counted)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     first, *then = planned.mechanism.parts
     typer.echo(f"mechanism:  {in_plain_numbers(repr(first))}")
@@ -72,11 +72,6 @@ def check(
         _say(LISTS)
     _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
-
-
-def _counted(planned: Prepared) -> str:
-    """What the records are."""
-    return "housing units" if planned.data.population.of_housing_units else "people"
 
 
 def _plain(planned: Prepared) -> dict[str, Any]:
@@ -137,7 +132,7 @@ def _show_answers(planned: Prepared) -> None:
     columns = ("level", "query", "within", "answers", "loss")[:shown]
     console.print(table_of(columns, [row[:shown] for row in rows], numbers={2, 3}))
     typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
-    said = READ_SO.format(_counted(planned))
+    said = READ_SO.format(planned.counts.counted)
     _say(f"{said} {STEPS_BESIDE}" if planned.mechanism.steps else said)
     for level, above in same_as_above(answers, planned.counts.geography).items():
         typer.echo(f"  {level} has the units of {above}, and is measured with it.")

@@ -120,7 +120,13 @@ class Attacked(Finding):
     def by(cls, claims: Claims, part: Part, **more: Any) -> Self:
         """The finding about some claims."""
         words = f"{claims.words} {part.words}"
-        return cls(name=claims.attack, title=claims.title, words=words, **more)
+        return cls(
+            name=claims.attack,
+            title=claims.title,
+            words=words,
+            counted=part.release.counted,
+            **more,
+        )
 
     def files(self) -> Mapping[str, pl.DataFrame]:
         """The table, and that of the uninformed attacker."""

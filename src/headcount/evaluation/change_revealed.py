@@ -20,7 +20,7 @@ class ChangeRevealed(Attacked):
     """One row: what the margins prove, and what is true."""
 
     value: str = "proved"
-    value_words: str = "largest change that gaps of margins prove, in people"
+    value_words: str = "largest change that gaps of margins prove, in {counted}"
     caption: str = "What gaps of margins prove of the changes."
 
     def explain(self) -> str:
@@ -49,8 +49,8 @@ class ChangeRevealed(Attacked):
             Column(key="margins", label="Margins", format=",d"),
             Column(key="broken", label="Not the sum of their parts", format=",d"),
             Column(key="proofs", label="Proofs of the largest", format=",d"),
-            Column(key="proved", label="Change proved", unit="people", format=",d"),
-            Column(key="largest", label="Largest change", unit="people", format=",d"),
+            Column(key="proved", label="Change proved", unit=self.counted, format=",d"),
+            Column(key="largest", label="Largest change", unit=self.counted, format=",d"),
             Column(key="variance_shown", label="Variance, from gaps", format=",.3g"),
             Column(key="variance", label="Variance of changes", format=",.3g"),
         )
@@ -60,7 +60,7 @@ class ChangeRevealed(Attacked):
         row = self.table.row(0, named=True)
         names = {"proved": "proved by gaps", "largest": "made"}
         frame = pl.DataFrame(
-            {"what": list(names.values()), "people": [row[name] for name in names]}
+            {"what": list(names.values()), "change": [row[name] for name in names]}
         )
         return Figure(
             name=f"{self.name}-figure",
@@ -69,7 +69,7 @@ class ChangeRevealed(Attacked):
             chart=point_chart(
                 frame,
                 x=Axis(column="what", title="Largest change", names=tuple(names.values())),
-                y=Axis(column="people", title="People", zero=True),
+                y=Axis(column="change", title=self.counted.capitalize(), zero=True),
                 series="what",
             ),
         )

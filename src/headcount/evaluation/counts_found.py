@@ -42,9 +42,9 @@ class CountsFound(Attacked):
             "if that is the true count; *outside* are counts whose range does not have the true "
             "one. Where records were swapped before the tables were made, counts of the swapped "
             f"records are found, and fewer are right. Small counts are those of 1 to {SMALL} "
-            "people: to know them says most about someone. The *informed* attacker knows the "
-            "settings by which counts were changed, the *uninformed* one has the release alone. "
-            "The figures are of this one release."
+            f"{self.counted}: to know them says most about someone. The *informed* attacker knows "
+            "the settings by which counts were changed, the *uninformed* one has the release "
+            "alone. The figures are of this one release."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -77,7 +77,9 @@ class CountsFound(Attacked):
             Column(key="small", label="Small counts", format=",d"),
             Column(key="small_right", label="Small counts, right", format=",d"),
             Column(key="outside", label="Outside", format=",d"),
-            Column(key="width", label="Width of a range", unit="mean, people", format=",.3g"),
+            Column(
+                key="width", label="Width of a range", unit=f"mean, {self.counted}", format=",.3g"
+            ),
         )
 
     def figure(self) -> Figure:

@@ -113,6 +113,7 @@ def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
         ),
         key_kind=noise.key_kind if chain.draws_noise else "none",
         backend=noise.backend if chain.draws_noise else "none",
+        counted=truth.counts.counted,
     )
 
 

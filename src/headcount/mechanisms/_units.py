@@ -168,15 +168,14 @@ def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -
     said to be the dwelling's own and yet follows from the number of people is refused too.
     """
     households = population.households
-    if population.of_housing_units is not neighbours.unit.of_housing_unit:
+    if population.counted is not neighbours.unit.counted:
         homes = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
         raise ConfigError(
             name,
             place="unit",
-            found=f"{neighbours.unit.value!r} for records of "
-            f"{'housing units' if population.of_housing_units else 'people'}",
+            found=f"{neighbours.unit.value!r} for records of {population.counted}",
             expected=f"{homes.value!r}: the guarantee then says what it means for a person too"
-            if population.of_housing_units
+            if population.counted is homes.counted
             else f"{DEFAULT_UNIT.value!r} or another unit of people",
         )
     if households is None:

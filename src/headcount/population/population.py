@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
+from headcount.counted import Counted
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.households import Households, people_kept
@@ -35,9 +36,9 @@ class Population:
     ``reading`` is what was read from files, for ``headcount check``.
     ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
     how many people each stands for: 1 but in a sample. ``of_dwellings`` says of people made again
-    from counts that it was once known who lives with whom. ``of_housing_units`` says that each row
-    is a housing unit, not a person. ``plugin`` names the part of another
-    distribution that read or generated the people, for the guarantee. ``record_keys`` is what the
+    from counts that it was once known who lives with whom. ``counted`` says what rows are:
+    people, or housing units. ``plugin`` names the part of another distribution that read or
+    generated the people, for the guarantee. ``record_keys`` is what the
     words of persons are made from, for methods that change cells by their people: one for each row.
     """
 
@@ -55,7 +56,7 @@ class Population:
     one_person: str = ""
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
-    of_housing_units: bool = False
+    counted: Counted = Counted.PEOPLE
     plugin: str = ""
     record_keys: RecordKeys | None = None
 

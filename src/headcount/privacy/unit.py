@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from headcount.counted import Counted
 from headcount.errors import PrivacyError
 
 
@@ -41,6 +42,11 @@ class UnitOfPrivacy(StrEnum):
     def of_housing_unit(self) -> bool:
         """Whether records are of housing units, and a person is none of them."""
         return self is self.HOUSING_UNIT_CHANGE_ONE
+
+    @property
+    def counted(self) -> Counted:
+        """What the records are."""
+        return Counted.HOUSING_UNITS if self.of_housing_unit else Counted.PEOPLE
 
     @property
     def adds(self) -> bool:

@@ -188,7 +188,7 @@ def _counts(
     if only_counted(schema, table):
         rows = "a row for each count that is not 0"
     by = "all attributes" if margin is None else " and ".join(margin) or "no attribute: the total"
-    counts = _tidy_fields(schema, table) if tidy else _cell_fields(schema, table)
+    counts = _tidy_fields(schema, table, release.counted) if tidy else _cell_fields(schema, table)
     return Sheet(
         stem=stem_of(level, margin),
         words=f"Protected counts of each {level} by {by}{added}; {rows}.",
@@ -240,10 +240,10 @@ def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
         )
 
 
-def _tidy_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
+def _tidy_fields(schema: Schema, table: LevelTable, counted: str) -> Iterator[SheetField]:
     for one in schema.attributes:
         yield SheetField(name=one.name, type="string", words=one.name, levels=one.levels)
-    yield SheetField(name=COUNT, type=_number(table), words="protected count of people")
+    yield SheetField(name=COUNT, type=_number(table), words=f"protected count of {counted}")
 
 
 def _units(release: Release) -> Sheet:
@@ -273,7 +273,7 @@ def _(release: TablesRelease, layout: FileLayout, progress: Progress = silent) -
 def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
     """A table with withheld cells, in the columns that ``published_frame`` gives it."""
     cells = one.cells
-    counted = "count of people" if one.off is None else "count of people, changed: not exact"
+    counted = f"count of {release.counted}{'' if one.off is None else ', changed: not exact'}"
     unit = SheetField(name="unit", type="string", words=f"code of the {one.level}")
     fields: tuple[SheetField, ...] = (
         SheetField(name="cell", type="string", words="groups of the table's axes"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.arrays import Flags
+from headcount.counted import Counted
 from headcount.errors import InputError, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -42,6 +43,7 @@ class Release:
         key_kind    'os' (fresh entropy), 'seed' (repeatable, therefore not private) or 'none'
         backend     which sampler drew the noise
         notes       facts about the making, none of them computed from the truth alone
+        counted     what the counts are of: people, or housing units
 
     What is published is said by the kinds of release: ``CountsRelease``, ``TablesRelease``.
     """
@@ -53,6 +55,7 @@ class Release:
     key_kind: str
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
+    counted: Counted = Counted.PEOPLE
 
     def __repr__(self) -> str:
         return f"<Release by {self.mechanism}: {', '.join(self.parts())}>"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headcount.counted import Counted
 from headcount.report.model import (
     Block,
     Column,
@@ -52,6 +53,7 @@ class Finding(ABC):
         caption     of the table in a report; by default the title
         table_name  its name there; by default made from that of the finding
         folded      whether it is folded away until a reader asks for it
+        counted     what the counts are of; in the texts above it stands where they have {counted}
     """
 
     name: str
@@ -63,6 +65,12 @@ class Finding(ABC):
     caption: str = ""
     table_name: str = ""
     folded: bool = False
+    counted: Counted = Counted.PEOPLE
+
+    def __post_init__(self) -> None:
+        for name in ("title", "value_words", "caption"):
+            text: str = getattr(self, name)
+            object.__setattr__(self, name, text.replace("{counted}", self.counted))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"  # no number: it was computed from the truth

@@ -265,6 +265,7 @@ def _compared(
         read_off=population.read_off,
         unit=chosen,
         neighbours=fitting(neighbours, chosen),
+        counted=population.counted,
     )
     offer = offered(settings, domain, own=own, cases=cases)
     findings = run(data, offer, domain, settings, work)

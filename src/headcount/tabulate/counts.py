@@ -1,4 +1,4 @@
-"""Counts: the true numbers of people by unit and cell, sparse, at one level."""
+"""Counts: the true numbers of people, or housing units, by unit and cell, sparse, at one level."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
+from headcount.counted import Counted
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.quarters import Quarters
@@ -56,7 +57,8 @@ class Counts:
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
     census has 6 non-empty cells of 192 per district. Counts of a sample are of the people in it;
     each stands for ``weight`` people. ``of_dwellings`` says that it was known who lives with whom,
-    ``plugin`` which part of another distribution the people come from. ``records`` are the people
+    ``plugin`` which part of another distribution the people come from, ``counted`` whether they are
+    people or housing units. ``records`` are the people
     one by one where words of persons make the keys of cells, at the leaf.
     """
 
@@ -71,6 +73,7 @@ class Counts:
     of_dwellings: bool = False
     plugin: str = ""
     records: KeyedRecords | None = None
+    counted: Counted = Counted.PEOPLE
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -109,6 +112,7 @@ def tabulate(population: Population) -> Counts:
         population.households is not None or population.of_dwellings,
         population.plugin,
         None if keys is None else KeyedRecords(unit, cell, keys, shape),
+        population.counted,
     )
 
 

@@ -60,4 +60,5 @@ def _of_counts(counts: Counts) -> Population:
         weight=counts.weight,
         of_dwellings=counts.of_dwellings,
         plugin=counts.plugin,
+        counted=counts.counted,
     )

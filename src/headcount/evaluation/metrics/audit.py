@@ -86,7 +86,12 @@ class Audit(Metric):
         bound = audit(*outputs, confidence=self.confidence, seed=self.seed)
         equal, _ = direct(outputs[0][:, 0], outputs[1][:, 0], exact_d=pair.exact)
         return Audited(
-            table=_row(loss, bound), bound=bound, estimate=equal, loss=loss, asked=self.runs
+            counted=truth.counts.counted,
+            table=_row(loss, bound),
+            bound=bound,
+            estimate=equal,
+            loss=loss,
+            asked=self.runs,
         )
 
     def _outputs(
@@ -309,7 +314,7 @@ class Audited(Finding):
             alt="Log ratio of the chance of each error on the data and on a neighbour",
             chart=band_chart(
                 shown,
-                x=Axis(column="error", title="Released minus exact (people)"),
+                x=Axis(column="error", title=f"Released minus exact ({self.counted})"),
                 y=Axis(column="log_ratio", title="Log of the ratio of probabilities"),
                 low="low",
                 high="high",

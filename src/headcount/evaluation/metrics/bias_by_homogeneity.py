@@ -43,7 +43,8 @@ class BiasByHomogeneity(Metric):
         cells = int(np.prod([release.schema.attribute(name).size for name in names]))
         if len(names) < 2:
             return Support(
-                "the schema has fewer than two attributes to distinguish kinds of people"
+                "the schema has fewer than two attributes to distinguish kinds of "
+                f"{truth.counts.counted}"
             )
         if cells > MOST_CELLS:
             return Support(

@@ -28,36 +28,6 @@ from headcount.report.model import (
 )
 from headcount.tabulate.query import CELLS
 
-_SIZES = (
-    Column(key="n", label="Counts", format=",.0f"),
-    Column(key="median_count", label="Typical count", unit="people", format=",.1f"),
-    Column(key="median_absolute", label="Median error", unit="people", format=",.1f"),
-    Column(key="mean_absolute", label="Mean error", unit="people", format=",.2f"),
-    Column(key="percent_of_mean", label="Errors / people", unit="%", format=",.1f"),
-    Column(key="median_percent", label="Median error / count", unit="%", format=",.1f"),
-)
-_ERRORS = (
-    LEVEL,
-    QUERY,
-    *_SIZES,
-    Column(key="p95_absolute", label="95 % within", unit="people", format=",.1f"),
-    Column(key="bias", label="Bias", unit="people", format="+,.2f"),
-)
-_GROUPS = (
-    LEVEL,
-    Column(key="attribute", label="Attribute"),
-    Column(key="group", label="Group"),
-    *_SIZES,
-    Column(key="bias", label="Bias", unit="people", format="+,.2f"),
-    Column(key="lost", label="Lost", unit="units", format=",.0f"),
-)
-_MISSING = (
-    LEVEL,
-    QUERY,
-    Column(key="lost", label="Lost", unit="groups", format=",.0f"),
-    Column(key="lost_people", label="In lost groups", unit="people", format=",.0f"),
-    Column(key="negative", label="Below 0", unit="counts", format=",.0f"),
-)
 _TERMINAL = {
     "query": "counts by",
     "n": "counts",
@@ -67,14 +37,23 @@ _TERMINAL = {
     "p95_absolute": "95 % within",
     "percent_of_mean": "error %",
     "lost": "lost groups",
-    "lost_people": "people lost",
     "negative": "below 0",
 }
-_NOTES = (
-    "A *typical count* is the median of the true counts that are not zero. *Errors / people* is "
-    "the sum of all errors as a percentage of the people counted; *median error / count* is the "
-    "median of error over true count where that is not zero. "
-)
+
+
+def _sizes(counted: str) -> tuple[Column, ...]:
+    return (
+        Column(key="n", label="Counts", format=",.0f"),
+        Column(key="median_count", label="Typical count", unit=counted, format=",.1f"),
+        Column(key="median_absolute", label="Median error", unit=counted, format=",.1f"),
+        Column(key="mean_absolute", label="Mean error", unit=counted, format=",.2f"),
+        Column(key="percent_of_mean", label=f"Errors / {counted}", unit="%", format=",.1f"),
+        Column(key="median_percent", label="Median error / count", unit="%", format=",.1f"),
+    )
+
+
+def _bias(counted: str) -> Column:
+    return Column(key="bias", label="Bias", unit=counted, format="+,.2f")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +70,14 @@ class Error(Metric):
     def supports(self, release: Release, truth: Truth) -> Support:
         """Counts of units and cells; those that are missing are not scored."""
         if not truth.counts.matrix.count_nonzero():
-            return Support("nobody is in the data: there is nothing to be wrong about")
+            return Support("nothing is counted in the data: there is nothing to be wrong about")
         return publishes_some_counts(release)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Errors of the total, of each attribute and of every cell, at every level."""
         scores = score(truth.counts, release, cells=self.cells)
         return Errors(
+            counted=truth.counts.counted,
             table=scores.errors,
             scores=scores,
             levels=release.geography.levels,
@@ -113,13 +93,13 @@ class Error(Metric):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Errors(Finding):
-    """A row for each level and query, and one for each group; errors are in people."""
+    """A row for each level and query, and one for each group."""
 
     name: str = Error.name
     title: str = "How far from the truth"
     index: tuple[str, ...] = ("level", "query", "n", "mean_count")
     value: str = "mean_absolute"
-    value_words: str = "mean error, in people, of the same counts"
+    value_words: str = "mean error, in {counted}, of the same counts"
 
     scores: Scores
     levels: tuple[str, ...]
@@ -148,7 +128,7 @@ class Errors(Finding):
     def explain(self) -> str:
         """What an error is here."""
         return (
-            "An error is a released count minus the exact one, in people. "
+            f"An error is a released count minus the exact one, in {self.counted}. "
             f"{self._set_words()} {self._missing_words()}The figures describe one release, not "
             "the spread over new noise, and say nothing about privacy: a release without error "
             "protects nobody."
@@ -156,35 +136,35 @@ class Errors(Finding):
 
     def numbers(self) -> tuple[KeyNumber, ...]:
         """Errors of the smallest places, and what is missing there."""
-        leaf = self.leaf
+        leaf, counted = self.leaf, self.counted
         total = self.table.filter(level=leaf, query="total").row(0, named=True)
         finest = self.table.filter(level=leaf).row(-1, named=True)
         numbers = [
             KeyNumber(
                 value=_short(total["median_absolute"]),
-                unit="people",
-                label=f"median error of a {leaf}'s total; a {leaf} where anybody lives has "
-                f"{_short(total['median_count'])} people (median)",
+                unit=counted,
+                label=f"median error of a {leaf}'s total; the median {leaf} with any {counted} has "
+                f"{_short(total['median_count'])}",
             ),
             KeyNumber(
                 value=_short(total["percent_of_mean"]),
                 unit="%",
-                label=f"sum of the errors of {leaf} totals, as a percentage of people",
+                label=f"sum of the errors of {leaf} totals, as a percentage of {counted}",
             ),
             KeyNumber(
                 value=_short(total["p95_absolute"]),
-                unit="people",
+                unit=counted,
                 label=f"95 % of the {leaf} totals are within this of the truth",
             ),
             KeyNumber(
                 value=_short(total["bias"], sign="+"),
-                unit="people",
+                unit=counted,
                 label=f"mean of released minus exact {leaf} totals",
             ),
             KeyNumber(
                 value=f"{finest['lost']:,}",
                 unit="groups",
-                label=f"with {finest['lost_people']:,.0f} people in them are lost at {leaf}: "
+                label=f"with {finest['lost_people']:,.0f} {counted} in them are lost at {leaf}: "
                 "published as 0 or less",
             ),
         ]
@@ -201,21 +181,22 @@ class Errors(Finding):
             query=pl.col("query").replace({CELLS: "every cell"})
         )
         sizes = ("n", "median_count", "mean_absolute", "percent_of_mean")
+        named = _TERMINAL | {"lost_people": f"{self.counted} lost"}
         return {
-            "errors of the totals, in people": totals.select(
+            f"errors of the totals, in {self.counted}": totals.select(
                 "level", *sizes[:2], "median_absolute", *sizes[2:], "p95_absolute", "bias"
-            ).rename(_TERMINAL, strict=False),
-            f"errors at {self.leaf!r}, in people": finest.select(
+            ).rename(named, strict=False),
+            f"errors at {self.leaf!r}, in {self.counted}": finest.select(
                 "query", *sizes, "lost", "lost_people", "negative"
-            ).rename(_TERMINAL, strict=False),
+            ).rename(named, strict=False),
         }
 
     def notes(self) -> str:
         """The set of counts, and the words of the columns."""
         return (
             f"counts: {CELL_WORDS[self.scores.cells]}. typical count: median of those that are not "
-            "0. error %: sum of the errors as a percentage of people. lost: groups with people, "
-            "released as 0 or less."
+            f"0. error %: sum of the errors as a percentage of {self.counted}. lost: groups with "
+            f"{self.counted}, released as 0 or less."
         )
 
     def blocks(self) -> tuple[Block, ...]:
@@ -226,9 +207,17 @@ class Errors(Finding):
             table_from_frame(
                 self._named(),
                 name="errors",
-                caption="Errors by level and query: released minus exact, in people.",
-                columns=_ERRORS,
-                notes=_NOTES + self._set_words(),
+                caption=f"Errors by level and query: released minus exact, in {self.counted}.",
+                columns=(
+                    LEVEL,
+                    QUERY,
+                    *_sizes(self.counted),
+                    Column(
+                        key="p95_absolute", label="95 % within", unit=self.counted, format=",.1f"
+                    ),
+                    _bias(self.counted),
+                ),
+                notes=self._column_words() + self._set_words(),
             ),
             *(self._by_group() if self.scores.groups.height else ()),
             *self._missing(),
@@ -236,14 +225,15 @@ class Errors(Finding):
 
     def figure(self) -> Figure:
         """Mean errors by level."""
-        people = Axis(column="mean_absolute", title="Mean absolute error (people)", zero=True)
+        title = f"Mean absolute error ({self.counted})"
+        error = Axis(column="mean_absolute", title=title, zero=True)
         return Figure(
             name="mean-error-by-level",
             caption="Mean size of released minus exact count: of totals, of counts by each "
             "attribute, and of every cell.",
             alt="Mean absolute error by geographic level, one line per query",
             chart=line_chart(
-                self._named(), x=by_level(self.levels), y=people, series="query", points=True
+                self._named(), x=by_level(self.levels), y=error, series="query", points=True
             ),
         )
 
@@ -252,7 +242,7 @@ class Errors(Finding):
         ticks = [0, *(10**power for power in range(7))]
         percent = Axis(
             column="percent_of_mean",
-            title="Errors / people (%)",
+            title=f"Errors / {self.counted} (%)",
             scale="symlog",
             zero=True,
             ticks=tuple(tick for tick in ticks if tick <= most),
@@ -260,8 +250,9 @@ class Errors(Finding):
         return Figure(
             name="relative-error-by-level",
             caption="The same errors relative to what is counted: their sum as a percentage of "
-            "people, on a logarithmic scale. Above 100 % the errors outnumber the people.",
-            alt="Errors as a percentage of people by geographic level, one line per query",
+            f"{self.counted}, on a logarithmic scale. Above 100 % the errors outnumber the "
+            f"{self.counted}.",
+            alt=f"Errors as a percentage of {self.counted} by geographic level, one line per query",
             chart=line_chart(
                 self._named(), x=by_level(self.levels), y=percent, series="query", points=True
             ),
@@ -269,7 +260,7 @@ class Errors(Finding):
 
     def _by_group(self) -> tuple[Block, ...]:
         shown = self.scores.groups.filter(pl.col("percent_of_mean").is_not_null()).with_columns(
-            series=pl.lit("errors / people")
+            series=pl.lit(f"errors / {self.counted}")
         )
         names = tuple(dict.fromkeys(shown["group"].to_list()))
         return (
@@ -282,7 +273,9 @@ class Errors(Finding):
                 chart=point_chart(
                     shown,
                     x=Axis(column="group", title="Group", names=names),
-                    y=Axis(column="percent_of_mean", title="Errors / people (%)", zero=True),
+                    y=Axis(
+                        column="percent_of_mean", title=f"Errors / {self.counted} (%)", zero=True
+                    ),
                     series="series",
                     controls=(
                         Control(column="attribute", label="Attribute"),
@@ -294,9 +287,16 @@ class Errors(Finding):
                 self.scores.groups,
                 name="groups",
                 caption="Counts of each group, one per unit: their errors and typical size.",
-                columns=_GROUPS,
-                notes=_NOTES + "*Lost*: units where the group has people and is published as "
-                "0 or less. " + self._set_words(),
+                columns=(
+                    LEVEL,
+                    Column(key="attribute", label="Attribute"),
+                    Column(key="group", label="Group"),
+                    *_sizes(self.counted),
+                    _bias(self.counted),
+                    Column(key="lost", label="Lost", unit="units", format=",.0f"),
+                ),
+                notes=f"{self._column_words()}*Lost*: units where the group has {self.counted} "
+                f"and is published as 0 or less. {self._set_words()}",
                 folded=True,
             ),
         )
@@ -308,9 +308,9 @@ class Errors(Finding):
                 "- The release asks that sums below 0 be set to 0: they are scored that way."
             )
         words = (
-            "A group is *lost* where it has people and the release shows none: a count above 0 "
-            "that was published as 0 or less. Counts *below 0* are the work of noise; set to 0 one "
-            "by one, they would add people who do not exist.\n\n"
+            f"A group is *lost* where it has {self.counted} and the release shows none: a count "
+            "above 0 that was published as 0 or less. Counts *below 0* are the work of noise; set "
+            f"to 0 one by one, they would add {self.counted} that do not exist.\n\n"
         )
         return (
             Subheading("Groups that are lost, and counts below zero"),
@@ -319,10 +319,29 @@ class Errors(Finding):
                 self._named(),
                 name="missing",
                 caption="Groups that are lost, and counts below 0, by level and query.",
-                columns=_MISSING,
+                columns=(
+                    LEVEL,
+                    QUERY,
+                    Column(key="lost", label="Lost", unit="groups", format=",.0f"),
+                    Column(
+                        key="lost_people",
+                        label="In lost groups",
+                        unit=self.counted,
+                        format=",.0f",
+                    ),
+                    Column(key="negative", label="Below 0", unit="counts", format=",.0f"),
+                ),
                 notes="Counts above the level that is published are sums of published ones. "
                 + self._set_words(),
             ),
+        )
+
+    def _column_words(self) -> str:
+        return (
+            "A *typical count* is the median of the true counts that are not zero. *Errors / "
+            f"{self.counted}* is the sum of all errors as a percentage of the {self.counted} "
+            "counted; *median error / count* is the median of error over true count where that is "
+            "not zero. "
         )
 
     def _named(self) -> pl.DataFrame:

@@ -45,24 +45,26 @@ SUMMARY = {
 DISTANCES = {**PLACE, "distance": pl.String, **{str(decile): pl.Float64 for decile in DECILES}}
 DELTAS = {"epsilon": pl.Float64, "largest": pl.Float64, "between_large_counts": pl.Float64}
 
-_COLUMNS = (
-    Column(key="table", label="Table"),
-    LEVEL,
-    Column(key="cells", label="Published", unit="cells", format=",d"),
-    Column(key="withheld", label="Withheld", unit="cells", format=",d"),
-    Column(key="changed_percent", label="Changed", unit="% of cells", format=",.1f"),
-    Column(key="mean", label="Mean change", unit="people", format=",.4g"),
-    Column(key="variance", label="Variance of the change", format=",.4g"),
-    Column(key="largest", label="Largest change", unit="people", format=",d"),
-    Column(key="d1", label="d1: |x - y|", unit="mean", format=",.4g"),
-    Column(key="d2", label="d2: |x - y| / x", unit="mean", format=",.4g"),
-    Column(key="d3", label="d3: |√x - √y|", unit="mean", format=",.4g"),
-    Column(key="false_zeros", label="False zeros", unit="cells", format=",d"),
-    Column(key="false_nonzeros", label="False non-zeros", unit="cells", format=",d"),
-    Column(key="gap", label="Totals less their parts", unit="mean of |gap|", format=",.4g"),
-    Column(key="gap_largest", label="Totals less their parts", unit="largest", format=",d"),
-    Column(key="unit_gap", label="Units less their parts", unit="mean of |gap|", format=",.4g"),
-)
+
+def _columns(counted: str) -> tuple[Column, ...]:
+    return (
+        Column(key="table", label="Table"),
+        LEVEL,
+        Column(key="cells", label="Published", unit="cells", format=",d"),
+        Column(key="withheld", label="Withheld", unit="cells", format=",d"),
+        Column(key="changed_percent", label="Changed", unit="% of cells", format=",.1f"),
+        Column(key="mean", label="Mean change", unit=counted, format=",.4g"),
+        Column(key="variance", label="Variance of the change", format=",.4g"),
+        Column(key="largest", label="Largest change", unit=counted, format=",d"),
+        Column(key="d1", label="d1: |x - y|", unit="mean", format=",.4g"),
+        Column(key="d2", label="d2: |x - y| / x", unit="mean", format=",.4g"),
+        Column(key="d3", label="d3: |√x - √y|", unit="mean", format=",.4g"),
+        Column(key="false_zeros", label="False zeros", unit="cells", format=",d"),
+        Column(key="false_nonzeros", label="False non-zeros", unit="cells", format=",d"),
+        Column(key="gap", label="Totals less their parts", unit="mean of |gap|", format=",.4g"),
+        Column(key="gap_largest", label="Totals less their parts", unit="largest", format=",d"),
+        Column(key="unit_gap", label="Units less their parts", unit="mean of |gap|", format=",.4g"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,7 @@ def changed_counts(
         distances += [{**place, **row} for row in _deciles(apart)]
     known = truth.knows_mechanism
     return ChangedCounts(
+        counted=truth.counts.counted,
         table=pl.DataFrame(rows, schema=SUMMARY),
         changes=pl.DataFrame(changes, schema={**PLACE, "change": pl.Int64, "cells": pl.Int64}),
         distances=pl.DataFrame(distances, schema=DISTANCES),
@@ -192,7 +195,7 @@ class ChangedCounts(Finding):
     title: str = "How far published counts are from the true ones"
     index: tuple[str, ...] = ("table", "level")
     value: str = "d1"
-    value_words: str = "mean distance of a published count from the true one, in people"
+    value_words: str = "mean distance of a published count from the true one, in {counted}"
     caption: str = "Published cells by table and level, totals included."
     table_name: str = TableChanges.name
 
@@ -222,10 +225,11 @@ class ChangedCounts(Finding):
         return (
             "Every published cell, totals included, is set beside its true count; withheld cells "
             "are only counted. The figures are exact, of this one release: another one would have "
-            "other changes. A false zero is a cell with people that is published as 0, a false "
-            "non-zero an empty one that is not. Where cells and totals are changed each by itself, "
-            "tables do not add up: the gap is the published total less the sum of its published "
-            f"parts, in the table or over the units within a unit.{before}{self._about_delta()}"
+            f"other changes. A false zero is a cell with {self.counted} that is published as 0, a "
+            "false non-zero an empty one that is not. Where cells and totals are changed each by "
+            "itself, tables do not add up: the gap is the published total less the sum of its "
+            "published parts, in the table or over the units within a unit."
+            f"{before}{self._about_delta()}"
         )
 
     def _about_delta(self) -> str:
@@ -252,13 +256,13 @@ class ChangedCounts(Finding):
             ),
             KeyNumber(
                 value=f"{off / cells:,.3g}",
-                unit="people",
+                unit=self.counted,
                 label="is a published count away from the true one on average",
             ),
             KeyNumber(
                 value=f"{int(self.table['false_zeros'].sum()):,}",
                 unit="cells",
-                label="with people in them are published as 0",
+                label=f"with {self.counted} in them are published as 0",
             ),
         )
 
@@ -269,7 +273,7 @@ class ChangedCounts(Finding):
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
-        return _COLUMNS
+        return _columns(self.counted)
 
     def figure(self) -> Figure:
         """The mean distance by level."""
@@ -281,7 +285,7 @@ class ChangedCounts(Finding):
             chart=line_chart(
                 self.table,
                 x=by_level(tuple(level for level in self.levels if level in shown)),
-                y=Axis(column="d1", title="Mean |change| (people)", zero=True),
+                y=Axis(column="d1", title=f"Mean |change| ({self.counted})", zero=True),
                 series="table",
                 points=True,
             ),

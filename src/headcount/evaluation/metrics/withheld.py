@@ -23,18 +23,20 @@ from headcount.report.model import (
     Subheading,
 )
 
-_COLUMNS = (
-    Column(key="table", label="Table"),
-    LEVEL,
-    Column(key="units", label="Units with people", format=",.0f"),
-    Column(key="cells", label="Cells", format=",.0f"),
-    Column(key="withheld", label="Withheld", unit="cells", format=",.0f"),
-    Column(key="zeroed", label="Published as 0", unit="cells", format=",.0f"),
-    Column(key="percent", label="Withheld or 0", unit="%", format=",.1f"),
-    Column(key="tables", label="Withheld whole", unit="tables", format=",.0f"),
-    Column(key="people", label="In these cells", unit="people", format=",.0f"),
-    Column(key="people_percent", label="In these cells", unit="% of people", format=",.1f"),
-)
+
+def _columns(counted: str) -> tuple[Column, ...]:
+    return (
+        Column(key="table", label="Table"),
+        LEVEL,
+        Column(key="units", label=f"Units with {counted}", format=",.0f"),
+        Column(key="cells", label="Cells", format=",.0f"),
+        Column(key="withheld", label="Withheld", unit="cells", format=",.0f"),
+        Column(key="zeroed", label="Published as 0", unit="cells", format=",.0f"),
+        Column(key="percent", label="Withheld or 0", unit="%", format=",.1f"),
+        Column(key="tables", label="Withheld whole", unit="tables", format=",.0f"),
+        Column(key="people", label="In these cells", unit=counted, format=",.0f"),
+        Column(key="people_percent", label="In these cells", unit=f"% of {counted}", format=",.1f"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class Withheld(Metric):
             witnesses = next(iter(truth.files(WITNESSES).values()), None)
             audits = audit_release(truth.counts, release, witnesses=witnesses, seed=self.seed)
         return WithheldCells(
+            counted=truth.counts.counted,
             table=withheld_frame(truth.counts, release.as_tables()),
             audits=audits,
             levels=release.geography.levels,
@@ -74,7 +77,7 @@ class WithheldCells(Finding):
     index: tuple[str, ...] = ("table", "level", "cells")
     value: str = "percent"
     value_words: str = "cells withheld or published as 0, in per cent"
-    caption: str = "Detailed cells in units with people, by table and level."
+    caption: str = "Detailed cells in units with {counted}, by table and level."
     table_name: str = Withheld.name
 
     audits: tuple[TablesAudit, ...]
@@ -90,14 +93,15 @@ class WithheldCells(Finding):
     def explain(self) -> str:
         """What is counted, and what the audit shows and does not."""
         return (
-            "This counts the detailed cells of each published table in units where people live: "
-            "those withheld, and those published as 0 though they are not, with the people in "
-            "them. The counts are exact. The audit attacks a sample of the withheld cells, with "
-            "linear programs over the published tables alone: whole numbers, and what an attacker "
-            "knows besides, may reveal more. Witnesses, under the complementary rule, are complete "
-            "tables that the published tables and the rules cannot tell from the true ones. They "
-            "do not cover what the choice of the withheld cells reveals, nor people who know their "
-            "own cell; and that somebody is in a withheld cell is disclosed by design."
+            "This counts the detailed cells of each published table in units with any "
+            f"{self.counted}: those withheld, and those published as 0 though they are not, with "
+            f"the {self.counted} in them. The counts are exact. The audit attacks a sample of the "
+            "withheld cells, with linear programs over the published tables alone: whole numbers, "
+            "and what an attacker knows besides, may reveal more. Witnesses, under the "
+            "complementary rule, are complete tables that the published tables and the rules "
+            "cannot tell from the true ones. They do not cover what the choice of the withheld "
+            "cells reveals, nor people who know their own cell; and that somebody is in a withheld "
+            "cell is disclosed by design."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -117,7 +121,7 @@ class WithheldCells(Finding):
             KeyNumber(
                 value=f"{worst['people_percent']:,.3g}",
                 unit="%",
-                label=f"of the people whom {worst['table']} counts are in cells at "
+                label=f"of the {self.counted} that {worst['table']} counts are in cells at "
                 f"{worst['level']} that are withheld or published as 0, the most of any table and "
                 "level",
             ),
@@ -145,7 +149,7 @@ class WithheldCells(Finding):
 
     def terminal(self) -> Mapping[str, pl.DataFrame]:
         """The whole table."""
-        return {"what is withheld: cells, tables, and people in them": self.table}
+        return {f"what is withheld: cells, tables, and {self.counted} in them": self.table}
 
     def figure(self) -> Figure:
         """Cells that are gone, by level."""
@@ -171,16 +175,18 @@ class WithheldCells(Finding):
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
-        return _COLUMNS
+        return _columns(self.counted)
 
     def blocks(self) -> tuple[Block, ...]:
         """Cells and people by level, the table, and the audit in words."""
         people = self._by_level(
             name="people-withheld-by-level",
             column="people_percent",
-            title="People in these cells (%)",
-            caption="People in these cells, as a percentage of all: a few cells can hold many.",
-            alt="Percent of people in withheld cells by geographic level, one line per table",
+            title=f"{self.counted.capitalize()} in these cells (%)",
+            caption=f"{self.counted.capitalize()} in these cells, as a percentage of all: a few "
+            "cells can hold many.",
+            alt=f"Percent of {self.counted} in withheld cells by geographic level, one line per "
+            "table",
         )
         leaks = "\n".join(f"- {', '.join(one.tables)}: {one}." for one in self.audits)
         nothing = "Nothing was audited: no table's cells add up, or records were changed before."

@@ -233,6 +233,7 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
         guarantee=start.guarantee,
         key_kind="none",
         backend="none",
+        counted=start.mechanism.unit.counted,
     )
     return outcome.release(0, making)
 

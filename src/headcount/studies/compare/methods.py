@@ -12,6 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from headcount.counted import Counted
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Identity, Mechanism, Sampling
@@ -37,6 +38,7 @@ class Domain:
         read_off     what of the domain was read from the data
         unit         the one unit of privacy of the comparison
         neighbours   what mechanisms with a loss are told besides: ``largest_household``, ...
+        counted      what the counts are of
     """
 
     schema: Schema
@@ -45,6 +47,7 @@ class Domain:
     read_off: tuple[str, ...] = ()
     unit: UnitOfPrivacy = DEFAULT_UNIT
     neighbours: Mapping[str, Any] = field(default_factory=dict)
+    counted: Counted = Counted.PEOPLE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +159,7 @@ def _strengths(
     known = {one.name for one in fields(kind)}
     if method == "sampling":
         for part in preset.fractions:
-            yield f"{_percent(part)} of people", partial(Sampling, fraction=part)
+            yield f"{_percent(part)} of {domain.counted}", partial(Sampling, fraction=part)
     elif method in ("swapping", "targeted-swapping", "person-swapping"):
         if method != "person-swapping" and not domain.households:
             why = "it swaps whole households, and who lives with whom is not known here"

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from headcount.counted import Counted
 from headcount.evaluation.breakdown import EVERY_CELL, EVERYONE
 from headcount.report.model import HEAT_STEPS
 from headcount.studies.compare.measures import AUDITED_UNITS, EVERYBODY
@@ -21,7 +22,10 @@ FIRST_HURT = 3
 def facts(found: Findings) -> dict[str, Any]:
     """What the text speaks of, besides what the study says."""
     levels = found.facts["domain"].geography.levels
+    counted = found.facts["domain"].counted
     general = {
+        "counted": counted,
+        "everyone": _everyone(counted),
         "levels": list(levels),
         "leaf": levels[-1],
         "above": levels[-2] if len(levels) > 1 else levels[-1],
@@ -34,6 +38,16 @@ def facts(found: Findings) -> dict[str, Any]:
         "steps": [f"{step:g}" for step in HEAT_STEPS],
     }
     return general | _highlights(found) if "memo" in found.tables else general
+
+
+def _everyone(counted: Counted) -> str:
+    """The group of a total."""
+    return EVERYONE if counted is Counted.PEOPLE else f"all {counted}"
+
+
+def _named(group: pl.Expr, found: Findings) -> pl.Expr:
+    """A group with its attribute, or all who are counted."""
+    return group.replace({f"{EVERYONE}: {EVERYONE}": found.facts["everyone"]})
 
 
 def _highlights(found: Findings) -> dict[str, Any]:
@@ -121,17 +135,18 @@ def _by_band(found: Findings) -> pl.DataFrame:
     )
     many = pl.col("group").n_unique().over("attribute") > MOST_CURVES
     rows = rows.filter(~many).sort("low", maintain_order=True)
+    counted: Counted = found.facts["counted"]
     named = rows.with_columns(
         group=pl.when(attribute=EVERYONE)
-        .then(pl.lit(EVERYONE))
+        .then(pl.lit(_everyone(counted)))
         .otherwise(pl.format("{}: {}", "attribute", "group"))
     )
     long = named.select(
         *("case", "method", "level", "group", "band"),
-        pl.col("percent").round_sig_figs(4).alias("percent of people"),
-        pl.col("error").round_sig_figs(4).alias("people"),
+        pl.col("percent").round_sig_figs(4).alias(f"percent of {counted}"),
+        pl.col("error").round_sig_figs(4).alias(str(counted)),
     ).unpivot(
-        ["percent of people", "people"],
+        [f"percent of {counted}", str(counted)],
         index=["case", "method", "level", "group", "band"],
         variable_name="in",
         value_name="value",
@@ -140,7 +155,9 @@ def _by_band(found: Findings) -> pl.DataFrame:
 
 
 def _bias(found: Findings) -> pl.DataFrame:
-    rows = _protected(found.tables["errors_by_count"])
+    rows = _protected(found.tables["errors_by_count"]).with_columns(
+        attribute=pl.col("attribute").replace({EVERYONE: found.facts["everyone"]})
+    )
     return rows.select("case", "method", "level", "attribute", "band", "low", "bias").sort(
         "low", maintain_order=True
     )
@@ -151,8 +168,13 @@ def _hurt(found: Findings) -> pl.DataFrame:
     first = leaf.group_by("case", maintain_order=True).head(FIRST_HURT)
     order = {case: number for number, case in enumerate(found.tables["cases"]["case"])}
     return first.sort(pl.col("case").replace_strict(order), maintain_order=True).with_columns(
-        who=pl.format("{}: {}", "attribute", "group")
+        who=_named(pl.format("{}: {}", "attribute", "group"), found)
     )
+
+
+def _largest(found: Findings) -> pl.DataFrame:
+    everyone = {EVERYONE: found.facts["everyone"]}
+    return found.tables["largest"].with_columns(group=pl.col("group").replace(everyone))
 
 
 def _shortfalls(found: Findings) -> pl.DataFrame:
@@ -249,7 +271,8 @@ def _predicted_columns(found: Findings) -> list[dict[str, Any]]:
     every = found.tables["predicted"]["query"].unique(maintain_order=True).to_list()
     ends = {"total": -1, EVERY_CELL: 1}
     queries = sorted(every, key=lambda query: ends.get(query, 0))
-    return [{"key": query, "label": query, "unit": "people", "format": ",.0f"} for query in queries]
+    shown = {"unit": str(found.facts["counted"]), "format": ",.0f"}
+    return [{"key": query, "label": query, **shown} for query in queries]
 
 
 def _memo(found: Findings) -> pl.DataFrame:
@@ -257,11 +280,12 @@ def _memo(found: Findings) -> pl.DataFrame:
     said = pl.col("case").str.contains(pl.col("guarantee"), literal=True)
     none = pl.col("guarantee") == "none"
     return found.tables["memo"].with_columns(
+        worst=_named(pl.col("worst"), found),
         promise=pl.when(none)
         .then(pl.lit("no guarantee"))
         .when(said)
         .then(pl.lit(""))
-        .otherwise("guarantee")
+        .otherwise("guarantee"),
     )
 
 
@@ -294,6 +318,7 @@ VIEWS = {
     "bias-by-count": _bias,
     "hurt-most": _hurt,
     "missing": _shortfalls,
+    "largest": _largest,
     "table-changes": _table_changes,
     "table-changes-by-level": _changes_by_level,
     "trade-off": _trade_off,

@@ -79,7 +79,9 @@ def run(
 ) -> Findings:
     """Run every case that the data allow; the same settings give the same result."""
     if not data.counts.matrix.count_nonzero():
-        raise InputError("compare", found="only counts of 0", expected="at least one person")
+        raise InputError(
+            "compare", found="only counts of 0", expected=f"at least one {data.counts.counted.one}"
+        )
     chosen, replicates = choose(offer.ways, data), replicates_of(settings, domain)
     promised = promises(chosen.ways, domain)
     measuring = Measuring(
