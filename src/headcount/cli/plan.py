@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from headcount.mechanisms.topdown.mechanism import TopDown
 
 READ_SO = (
-    'All numbers are people: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
+    'All numbers are {}: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
     'drawn, "pooled" the same with what the levels below say of it, "best" the most that all '
     "answers together can tell. They follow from the noise alone: counts of a release are whole "
     'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
+)
+READ_OFF = (
+    "Which places there are was read from {}, and nothing else of it: a release shows them without "
+    "noise, and its guarantee says so."
 )
 WITHIN = 1.959964
 """Of a normal law, 19 of 20 values are within so many standard deviations."""
@@ -50,7 +54,7 @@ def plan(
 ) -> None:
     """Show how exact the counts of a release will be, by level and query.
 
-    Reads the config and the list of units, never the people, and spends nothing: variances follow
+    Reads the config and the list of units, never who is there, and spends nothing: variances follow
     from the settings and the tree of places. With --set, a second table shows what other shares or
     another loss would do: a gain at one level is a loss at another.
 
@@ -83,7 +87,9 @@ def plan(
     if as_json:
         print_json({name: [_plain(one) for one in those] for name, those in rows.items()})
         return
-    _show(rows)
+    _show(rows, settings.unit.counted)
+    if (file := loaded.population.places_from) is not None:
+        typer.echo(f"\n{READ_OFF.format(file)}")
     if goal:
         typer.echo("\nthe suggested shares, for the config:\n")
         typer.echo(_toml(found))
@@ -137,7 +143,7 @@ def _plain(one: ExpectedError) -> dict[str, Any]:
     }
 
 
-def _show(rows: Mapping[str, Sequence[ExpectedError]]) -> None:
+def _show(rows: Mapping[str, Sequence[ExpectedError]], counted: str) -> None:
     from rich.console import Console
 
     from headcount.cli.reading import NARROW, table_of
@@ -153,7 +159,7 @@ def _show(rows: Mapping[str, Sequence[ExpectedError]]) -> None:
         columns = ("level", "query", "answer", "pooled", "best")
         console.print(table_of(columns, shown, numbers={2, 3, 4}))
         typer.echo("")
-    console.print(READ_SO)
+    console.print(READ_SO.format(counted))
 
 
 def _within(deviation: float) -> str:

@@ -32,6 +32,7 @@ from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.progress import Progress, silent
+from headcount.schema import Schema
 from headcount.schema.load import load_schema
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ PERSON_FIELDS = (
     Field("RACE", 84, 85, b"123456", "1 to 6"),
     Field("HISPAN", 88, 89),
 )
+
+PLACE_FIELDS = ("STATEFIP", "COUNTY", "ENUMDIST")
 
 TYPE_OF_GQTYPE = np.array([0, -1, 1, 2, 3, -1, 4, 5, 6, 7])
 TYPES = 8
@@ -129,7 +132,7 @@ def read_extract(
     if reader.dropped:
         log.warning("%s: people without a unit were left out (read_extract notes how many)", name)
 
-    schema = load_schema("e2e-2018-nurse" if nurse_nva_0 else "e2e-2018")
+    schema = schema_1940(nurse_nva_0=nurse_nva_0)
     geography, occupied, vacant = _quarters(reader.units, name)
     key, count = reader.people.result()
     leaf = geography.units[-1].astype(np.int64)
@@ -153,13 +156,40 @@ def read_extract(
     return Extract(population, quarters, {"people_without_a_unit": reader.dropped})
 
 
-def _quarters(units: _Tally, name: str) -> tuple[Geography, Ints, Ints]:
-    key, count = units.result()
-    if not len(key):
+def schema_1940(*, nurse_nva_0: bool) -> Schema:
+    """The cells of 1940, with or without the structural zero."""
+    return load_schema("e2e-2018-nurse" if nurse_nva_0 else "e2e-2018")
+
+
+def read_places(path: Path) -> Geography:
+    """The districts of an extract, from the codes of places in its units (H) alone."""
+    tally, fields = _Tally(), [one for one in UNIT_FIELDS if one.name in PLACE_FIELDS]
+    for lines in read_lines(Path(path)):
+        units = lines[(lines.length >= fields[-1].stop) & (lines.bytes_at(0) == ord("H"))]
+        codes, fault = numbers(units, fields)
+        if fault:
+            raise fault.error(str(path))
+        tally.add(_district(codes))
+    return _districts(tally.result()[0], str(path))
+
+
+def _district(codes: Mapping[str, Ints]) -> Ints:
+    return codes["STATEFIP"] * 10**8 + codes["COUNTY"] * 10**4 + codes["ENUMDIST"]
+
+
+def _districts(district: Ints, name: str) -> Geography:
+    """The tree of districts by their numbers."""
+    if not len(district):
         raise InputError(name, found="no records", expected="at least one unit (H)")
-    district, row = np.unique(key // (TYPES + 1), return_inverse=True)
     codes = [f"{code:010d}" for code in district.tolist()]
     geography, _ = build_geography(pl.DataFrame({"code": codes}), PLACES, name=name)
+    return geography
+
+
+def _quarters(units: _Tally, name: str) -> tuple[Geography, Ints, Ints]:
+    key, count = units.result()
+    district, row = np.unique(key // (TYPES + 1), return_inverse=True)
+    geography = _districts(district, name)
     table = np.zeros((len(district), TYPES + 1), dtype=np.int64)
     table[row, key % (TYPES + 1)] = count
     return geography, table[:, :TYPES].copy(), table[:, VACANT].copy()
@@ -275,7 +305,7 @@ class _Reader:
     ) -> None:
         """Put people into the unit they follow, check that it is theirs, and add to the tallies."""
         current = self._current
-        district = units["STATEFIP"] * 10**8 + units["COUNTY"] * 10**4 + units["ENUMDIST"]
+        district = _district(units)
         kind = TYPE_OF_GQTYPE[units["GQTYPE"]]
         vacant = (kind == 0) & (units["GQ"] == 0)
         serials = np.concatenate([[current.serial], units["SERIAL"]])

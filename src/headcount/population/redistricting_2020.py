@@ -61,7 +61,10 @@ FACILITIES = "how many facilities of each type of group quarters stand in each b
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """Living quarters row by row: block, type, whether occupied, and for how many a row stands."""
+    """Living quarters row by row: block, type, whether occupied, and for how many a row stands.
+
+    Where only their places are asked for, ``occupied`` is not read, and -1.
+    """
 
     rows: Rows
     block: pl.Series
@@ -162,13 +165,31 @@ def read_units_2020(
     )
 
 
-def _units(units: object, form: Format) -> _Units:
-    rows = read_rows(
-        table_of(units), ["block", "gqtype", "occupied", "count"], optional={"count"}, form=form
-    )
+def read_places_2020(
+    *,
+    blocks: object,
+    units: object | None,
+    homes: bool,
+    whole: TopLevel = "us",
+    form: Format = PLAIN,
+) -> Geography:
+    """The blocks of persons, or of housing units (``homes``), without looking at who is there.
+
+    Of the living quarters no more is read than where they stand and of which kind they are.
+    """
+    given = None if units is None else _units(units, form, places_only=True)
+    geography, _ = _geography(blocks, form, given, whole, by_type=not homes)
+    return geography
+
+
+def _units(units: object, form: Format, *, places_only: bool = False) -> _Units:
+    columns = ["block", "gqtype", *([] if places_only else ["occupied"]), "count"]
+    rows = read_rows(table_of(units), columns, optional={"count"}, form=form)
     problems = rows.problems()
     kind = _types(rows, problems)
-    occupied = _within(rows, "occupied", problems, 0, 1)
+    occupied = np.full(rows.frame.height, -1, dtype=np.int64)
+    if not places_only:
+        occupied = _within(rows, "occupied", problems, 0, 1)
     count = np.ones(rows.frame.height, dtype=np.int64)
     if "count" in rows.frame.columns:
         count = whole_numbers(rows, "count", problems)

@@ -65,6 +65,11 @@ class Source(ABC):
         )
 
     @property
+    def places_from(self) -> Path | None:
+        """The file of people or of their homes that ``domain`` reads places from, if it does."""
+        return None
+
+    @property
     @abstractmethod
     def data_file(self) -> Path | None:
         """The file with the people; None for a generated population."""

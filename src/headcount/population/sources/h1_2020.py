@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from headcount.fields import APART, FilePath
+from headcount.geography import Geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import TopLevel, read_units_2020
+from headcount.population.redistricting_2020 import TopLevel, read_places_2020, read_units_2020
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
+from headcount.schema import Schema, load_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,18 @@ class H12020(Source):
         return read_units_2020(
             self.units, blocks=self.blocks, whole=self.whole, public=self.public, form=self.format
         )
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """Vacant or occupied, and the blocks that have living quarters."""
+        places = read_places_2020(
+            blocks=self.blocks, units=self.units, homes=True, whole=self.whole, form=self.format
+        )
+        return load_schema("h1-2020"), places
+
+    @property
+    def places_from(self) -> Path:
+        """The table of units, of which it is not read whether they are occupied."""
+        return self.units
 
     def source_digest(self) -> str:
         """The digest of the rows of units in any order, over all columns."""

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from headcount.errors import ConfigError
 from headcount.fields import FilePath
+from headcount.geography import Geography
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.household_readers import KINDS, read_households
+from headcount.population.households import Households
 from headcount.population.population import Population
 from headcount.population.sources._base import (
     FromTables,
@@ -18,7 +22,7 @@ from headcount.population.sources._base import (
     refuse_twice,
 )
 from headcount.progress import Progress, silent
-from headcount.schema import Follows
+from headcount.schema import Follows, Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,42 @@ class HouseholdTables(InDwellings, FromTables):
     def known_attributes(self) -> tuple[str, ...]:
         """Names that may be chosen, beside the kind of dwelling."""
         return tuple(a.name for a in (*self.attribute, *self.dwelling_attribute))
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells that the attributes make up, and the places of the list of units."""
+        columns = {"attribute": self.attribute, "dwelling_attribute": self.dwelling_attribute}
+        for key, those in columns.items():
+            for one in those:
+                if one.known_levels is None:
+                    raise ConfigError(
+                        "population",
+                        place=f"{key} {one.name!r}",
+                        found="no levels",
+                        expected="levels = [...]: without a list they are known from the people "
+                        "alone",
+                    )
+        places = self.places(self.geography, self.totals)
+        return self.chosen(self._without_people(places)).schema, places
+
+    def _without_people(self, places: Geography) -> Households:
+        """The attributes and places as they are read, with nobody in them."""
+        persons, dwellings = (
+            tuple(one.attribute(one.known_levels or ()) for one in those)
+            for those in (self.attribute, self.dwelling_attribute)
+        )
+        none = np.empty(0, dtype=np.int32)
+        return Households(
+            str(self.persons),
+            places,
+            persons,
+            dwellings,
+            self.kinds,
+            block=none,
+            kind=none.astype(np.int8),
+            first=np.zeros(1, dtype=np.int64),
+            persons={one.name: none for one in persons},
+            dwellings={one.name: none for one in dwellings},
+        )
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the people in their dwellings."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from headcount.fields import FilePath
-from headcount.population.ipums1940 import Orphans, read_ipums1940
+from headcount.geography import Geography
+from headcount.population.ipums1940 import Orphans, read_ipums1940, read_places, schema_1940
 from headcount.population.population import Population
 from headcount.population.source import lines_digest
 from headcount.population.sources._base import FromFile
 from headcount.progress import Progress, silent
+from headcount.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,15 @@ class Ipums1940(FromFile):
             progress=progress,
         )
         return replace(people, quarters=quarters)
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of 1940, and the places of the units (H)."""
+        return schema_1940(nurse_nva_0=self.nurse_nva_0), read_places(self.file)
+
+    @property
+    def places_from(self) -> Path:
+        """The extract: there is no other list of districts."""
+        return self.file
 
     def source_digest(self) -> str:
         """The digest of the file's lines, in blocks."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from headcount.fields import APART, FilePath
+from headcount.geography import Geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import TopLevel, read_persons_2020
+from headcount.population.redistricting_2020 import TopLevel, read_persons_2020, read_places_2020
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
+from headcount.schema import Schema, load_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,18 @@ class Redistricting2020(Source):
             public=self.public,
             form=self.format,
         )
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of the product, and the blocks that have living quarters."""
+        places = read_places_2020(
+            blocks=self.blocks, units=self.units, homes=False, whole=self.whole, form=self.format
+        )
+        return load_schema("redistricting-2020"), places
+
+    @property
+    def places_from(self) -> Path | None:
+        """The table of living quarters, where there is one."""
+        return self.units
 
     def source_digest(self) -> str:
         """The digest of the rows of people in any order, over all columns."""
