@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.docs import files
 from tests.mechanisms.topdown.presets_2020 import tables
-from tests.population.test_ipums1940 import Person, Unit
+from tests.population.test_ipums1940 import Person, Record, Unit
 from tests.population.test_ipums1940 import write as write_extract
 from typer.testing import CliRunner
 
@@ -111,7 +111,7 @@ def test_what_only_people_tell_of_households_is_refused(tmp_path: Path):
 
 
 def test_the_domain_of_an_extract_is_read_from_the_places_of_its_units(tmp_path: Path):
-    records = [
+    records: list[Record] = [
         Unit(serial=1),
         Person(serial=1),
         Unit(serial=2, district="0003", gq=0),

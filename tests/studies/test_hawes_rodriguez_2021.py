@@ -538,6 +538,7 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
         "methods": known,
         "crossing": crossing,
         "mae": pl.DataFrame(mae),
+        "redistricting": pl.DataFrame(mae).drop("size_category"),
         "suppression": pl.DataFrame(counted),
         "complement": pl.DataFrame(nothing),
         "recovered": pl.DataFrame(back),

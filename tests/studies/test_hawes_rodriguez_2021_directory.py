@@ -37,6 +37,7 @@ HEADERS = {
     "complement": "table,rule,level,total,withheld,percent",
     "reid": "method,attacker,universe,putative,confirmed,precision,precision_low,precision_high",
     "mae": "method,area,size_category,statistic,mae,mae_low,mae_high",
+    "redistricting": "method,area,statistic,mae,mae_low,mae_high,units",
     "claims": "id,section,source,claim,paper,finding,published,ours,difference,tolerance,rule,"
     "holds,share,cause,reason,figure,covered_by",
     "recovered": "table,level,changed,from_total,from_p12",

@@ -22,6 +22,7 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     TOPDOWN,
     ZCDP,
 )
+from headcount.studies.hawes_rodriguez_2021.product_2020 import PRODUCT
 
 BELOW = ("tract", "block_group", "block")
 
@@ -184,6 +185,15 @@ def less_accurate(tables: Tables, *, area: str, statistic: str) -> MeasuredClaim
     words = f"MAE {hi:.1f} people; TopDown {_by_epsilon(noisy)}"
     largest = noisy[max(noisy)]
     return _true(words, hi > largest, largest)
+
+
+def less_accurate_2020(tables: Tables, *, area: str, statistic: str) -> MeasuredClaim | None:
+    """Errors after HI, beside those of the redistricting product of 2020."""
+    found = tables["redistricting"].filter(area=area, statistic=statistic)
+    if found.is_empty():
+        return None
+    hi, product = (_number(found, "mae", method=method) for method in (HI, PRODUCT))
+    return _true(f"MAE {hi:.1f} people; the product {product:.1f}", hi > product, product)
 
 
 def middling_swap(tables: Tables) -> MeasuredClaim | None:

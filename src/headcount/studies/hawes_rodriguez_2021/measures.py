@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 from scipy.sparse import csr_array
 
 from headcount.evaluation.metrics.withheld import Withheld, WithheldCells
+from headcount.geography import Areas
 from headcount.studies.frame.cases import Measure, Released
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors, errors_of_race_alone
 from headcount.studies.hawes_rodriguez_2021.methods import COMPLEMENTARY, MICRODATA, NONE, TOPDOWN
+from headcount.studies.hawes_rodriguez_2021.product_2020 import product_errors
 from headcount.studies.hawes_rodriguez_2021.setup import Setup
 from headcount.tabulate import Tabulated
 
@@ -50,9 +52,17 @@ def measures(setup: Setup, *, seed: int) -> dict[str, Measure]:
     }
 
 
-def measures_by_race(alone: Tabulated) -> dict[str, Measure]:
+def measures_by_race(alone: Tabulated, areas: Sequence[Areas]) -> dict[str, Measure]:
     """Errors of race alone: ``alone`` are the same people, counted by it."""
-    return {"errors": lambda one: errors_of_race_alone(alone.counts, one.release)}
+    return {
+        "errors": lambda one: errors_of_race_alone(alone.counts, one.release),
+        **measures_of_product(alone, areas),
+    }
+
+
+def measures_of_product(data: Tabulated, areas: Sequence[Areas]) -> dict[str, Measure]:
+    """Errors of what the redistricting product of 2020 counts."""
+    return {"product": lambda one: product_errors(data.counts, one.release, areas=areas)}
 
 
 def withheld(one: Released) -> pl.DataFrame:

@@ -30,6 +30,7 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     TOPDOWN,
     ZCDP,
 )
+from headcount.studies.hawes_rodriguez_2021.product_2020 import PRODUCT
 from headcount.studies.hawes_rodriguez_2021.report_charts import bars, by_category, precisions
 from headcount.studies.hawes_rodriguez_2021.settings import DELTA, PLACE, QUERY_SHARES, Settings
 
@@ -315,6 +316,19 @@ def _errors_by_race(found: Findings) -> pl.DataFrame:
     return some.select(race.alias("group"), "method", "mae")
 
 
+def _redistricting(found: Findings) -> pl.DataFrame:
+    """Errors of the methods that are compared, a row for each area and method."""
+    names = {"county": "Counties", PLACE: "Places", "tract": "Tracts"}
+    names |= {"block_group": "Block groups", "block": "Blocks"}
+    shown = [*_compared(found), PRODUCT]
+    some = found.tables["redistricting"].filter(pl.col("method").is_in(shown))
+    wide = some.pivot("statistic", index=["area", "method"], values="mae")
+    order = {area: number for number, area in enumerate(names)}
+    return wide.sort(pl.col("area").replace_strict(order), maintain_order=True).with_columns(
+        area=pl.col("area").replace_strict(names)
+    )
+
+
 VIEWS = {
     "suppression": lambda found: found.tables["suppression"].with_columns(_level),
     "complement": lambda found: found.tables["complement"].with_columns(_level),
@@ -332,6 +346,7 @@ VIEWS = {
     "topdown-by-epsilon": _topdown_by_epsilon,
     "errors-by-size": _errors_by_size,
     "errors-by-race": _errors_by_race,
+    "redistricting": _redistricting,
 }
 COLUMNS = {"agreement": _block_sizes}
 CHARTS = {"bars": bars, "precision": precisions, "categories": by_category}

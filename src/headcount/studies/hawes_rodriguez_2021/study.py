@@ -12,17 +12,28 @@ from headcount.studies.hawes_rodriguez_2021 import claims
 from headcount.studies.hawes_rodriguez_2021.accuracy import race_alone
 from headcount.studies.hawes_rodriguez_2021.counted import suppression_table, withheld_in
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
-from headcount.studies.hawes_rodriguez_2021.measures import measures, measures_by_race
+from headcount.studies.hawes_rodriguez_2021.measures import (
+    measures,
+    measures_by_race,
+    measures_of_product,
+)
 from headcount.studies.hawes_rodriguez_2021.methods import (
     compared_by_race,
     methods,
     methods_table,
 )
+from headcount.studies.hawes_rodriguez_2021.product_2020 import people_2020, product_case
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
 from headcount.tabulate import Tabulated
+
+REDISTRICTING = {
+    **dict.fromkeys(("method", "area", "statistic"), pl.String),
+    **dict.fromkeys(("mae", "mae_low", "mae_high"), pl.Float64),
+    "units": pl.Int64,
+}
 
 
 def run(settings: Settings, work: Work) -> Findings:
@@ -36,6 +47,7 @@ def run(settings: Settings, work: Work) -> Findings:
         recovered     what of it other tables give back
         reid          re-identification by method, attacker and universe, guesses beside it
         mae           mean absolute error by method, area and size
+        redistricting   the same of totals, voting age and races alone, with the product of 2020
         agreement     records that are those of real people
         crossing      from which epsilon TopDown's records tell more than a guess
         methods       parameters and promises of every method
@@ -60,14 +72,15 @@ def run(settings: Settings, work: Work) -> Findings:
     matches, agreed = (
         found[name].with_columns(named).drop("source") for name in ("matches", "agreement")
     )
-    withheld = found["withheld"]
+    withheld, by_race = found["withheld"], _by_race(settings, setup, work)
     cells = withheld_in(setup.data).filter(rule="cell")
     tables = {
         "suppression": suppression_table(settings, setup.data, work),
         "complement": pl.concat([cells, withheld.select(cells.columns)]),
         "recovered": recovered_table(setup.counts, Thresholds()),
         "reid": reid_table(matches),
-        "mae": mae_table(pl.concat([found["errors"], *_errors_by_race(settings, setup, work)])),
+        "mae": mae_table(pl.concat([found["errors"], *(one["errors"] for one in by_race)])),
+        "redistricting": _redistricting(settings, setup, by_race, work),
         "agreement": agreement_table(agreed),
         "methods": methods_table(every, schema, tree),
     }
@@ -84,7 +97,7 @@ def run(settings: Settings, work: Work) -> Findings:
     return Findings(settings=settings, tables=tables, confidential=not households.public)
 
 
-def _errors_by_race(settings: Settings, setup: Setup, work: Work) -> list[pl.DataFrame]:
+def _by_race(settings: Settings, setup: Setup, work: Work) -> list[dict[str, pl.DataFrame]]:
     """Errors of race alone: the same people counted by it and protected again, if it is known."""
     people = race_alone(setup.data.population)
     if people is None:
@@ -93,7 +106,7 @@ def _errors_by_race(settings: Settings, setup: Setup, work: Work) -> list[pl.Dat
     schema, tree = alone.counts.schema, alone.counts.geography
     found = score_cases(
         [one.case(schema, tree, replicates=settings.replicates) for one in some],
-        measures_by_race(alone),
+        measures_by_race(alone, setup.households.areas),
         data=alone,
         seed=settings.seed,
         work=work,
@@ -101,7 +114,29 @@ def _errors_by_race(settings: Settings, setup: Setup, work: Work) -> list[pl.Dat
         inputs=f"race alone {households_digest(setup.households)}",
         made_by=measures_by_race.__module__,
     )
-    return [found["errors"]]
+    return [found]
+
+
+def _redistricting(
+    settings: Settings, setup: Setup, by_race: list[dict[str, pl.DataFrame]], work: Work
+) -> pl.DataFrame:
+    """Errors of the redistricting product of 2020, and of the others in what it counts."""
+    people = people_2020(setup.households)
+    if people is None or not by_race:
+        return pl.DataFrame(schema=REDISTRICTING)
+    data = Tabulated.of(people)
+    found = score_cases(
+        [product_case(replicates=settings.replicates)],
+        measures_of_product(data, setup.households.areas),
+        data=data,
+        seed=settings.seed,
+        work=work,
+        what="The product of 2020",
+        inputs=f"redistricting {households_digest(setup.households)}",
+        made_by=measures_of_product.__module__,
+    )
+    every = mae_table(pl.concat([*(one["product"] for one in by_race), found["product"]]))
+    return every.select(*REDISTRICTING)
 
 
 def _about(setup: Setup) -> dict[str, object]:
