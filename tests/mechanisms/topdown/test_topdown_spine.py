@@ -14,7 +14,7 @@ from headcount.evaluation.metrics._base import NotFeasible
 from headcount.evaluation.part import some_of
 from headcount.evaluation.truth import MadeTruth
 from headcount.geography import Geography
-from headcount.mechanisms import Preserved, protect
+from headcount.mechanisms import Chain, Preserved, protect
 from headcount.mechanisms.topdown._along_spine import along_spine
 from headcount.mechanisms.topdown._joint import joint_totals
 from headcount.mechanisms.topdown.choices import Invariant, LevelPasses, QuartersBounds
@@ -228,6 +228,33 @@ def test_the_audit_of_a_comparison_works_on_a_part_with_its_spine(monkeypatch):
         audit.Audit(runs=24).compute(
             release, MadeTruth(counts=bare, protected=bare, mechanism=mechanism)
         )
+
+
+def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypatch):
+    """A record that would need quarters of another kind changes within its own."""
+    monkeypatch.setattr(audit, "FEWEST_RUNS", 20)
+    counts = in_quarters()
+    part = small_part(counts)
+    assert part.quarters is not None
+    assert counts.quarters is not None
+    known = dict(zip(PLACE.units[-1].tolist(), counts.quarters.occupied.tolist(), strict=True))
+    codes = part.geography.units[-1].tolist()
+    assert part.quarters.occupied.tolist() == [known[code] for code in codes]
+    bounds = QuartersBounds(query="kind", caps=(9, 1, 1), floors=(0, 1, 1), vacant=True)
+    kinds = part.dense().reshape(len(codes), 3, 2).sum(axis=2)  # a facility for each person
+    part = replace(part, quarters=replace(part.quarters, occupied=kinds))
+    mechanism = along(zcdp(1), bounds=(bounds,), invariants=())
+    chain = Chain.of(mechanism)
+    refused = [
+        seed
+        for seed in range(30)
+        if not audit.NeighbouringRuns.of(part, UnitOfPrivacy.CHANGE_ONE, seed=seed).passes(chain)
+    ]
+    assert refused  # a facility with as many people as it may have, or with one alone
+    release = protect(Tabulated.of(part), mechanism, keyed())
+    truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
+    finding = audit.Audit(runs=24, seconds=60.0, seed=refused[0]).compute(release, truth)
+    assert finding.table["runs"].to_list() == [24]
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,11 @@ class Audit(Metric):
         if not loss.unit.adds and int(truth.counts.schema.possible.sum()) == 1:
             raise NotFeasible("there is one cell only, to which no record can change in its unit")
         pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
-        for data in (pair.data, pair.other):
-            try:
-                mechanism.check(data)
-            except HeadcountError:
-                # Without the message: it may tell a true count.
-                raise NotFeasible("the mechanism refuses the neighbouring data") from None
+        if not pair.passes(mechanism):
+            # Published living quarters may leave no room for the step: then one within a kind.
+            pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed, same_kind=True)
+            if not pair.passes(mechanism):
+                raise NotFeasible("the mechanism refuses the neighbouring data")
         outputs = self._outputs(mechanism, pair, progress)
         bound = audit(*outputs, confidence=self.confidence, seed=self.seed)
         equal, _ = direct(outputs[0][:, 0], outputs[1][:, 0], exact_d=pair.exact)
@@ -163,9 +162,23 @@ class NeighbouringRuns:
         """The counts of the first."""
         return self.data.counts
 
+    def passes(self, mechanism: Chain) -> bool:
+        """Whether the mechanism takes both. Why not is not said: it may tell a true count."""
+        try:
+            for data in (self.data, self.other):
+                mechanism.check(data)
+        except HeadcountError:
+            return False
+        return True
+
     @classmethod
-    def of(cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0) -> NeighbouringRuns:
-        """The data, and the data with one person removed, or with one record changed."""
+    def of(
+        cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0, same_kind: bool = False
+    ) -> NeighbouringRuns:
+        """The data, and the data with one person removed, or with one record changed.
+
+        With ``same_kind`` a record that changes stays in its kind of living quarters.
+        """
         from scipy.sparse import csr_array
 
         totals = counts.totals()
@@ -179,6 +192,8 @@ class NeighbouringRuns:
         step[first] = -1
         if not unit.adds:
             others = np.flatnonzero(counts.schema.possible)
+            if same_kind and len(alike := _same_kind(counts, first, others)) > 1:
+                others = alike
             last = int(rng.choice(others[others != first]))
             step[last] = 1
             cells = (first, last)
@@ -194,6 +209,17 @@ class NeighbouringRuns:
     def exact(self) -> float:
         """The true count of the cell that the person leaves, of the first database."""
         return float(self.counts.matrix[[self.unit]].toarray()[0][self.cells[0]])
+
+
+def _same_kind(counts: Counts, cell: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of some cells that are in the same kind of living quarters as one; else all."""
+    schema, quarters = counts.schema, counts.quarters
+    if quarters is None or quarters.attribute not in schema.names:
+        return others
+    kind = np.unravel_index(np.arange(schema.size), schema.shape)[
+        schema.names.index(quarters.attribute)
+    ]
+    return others[kind[others] == kind[cell]]
 
 
 def _loss(release: Release) -> Loss | None:

@@ -226,7 +226,11 @@ def small_part(counts: Counts) -> Counts:
     start = int(np.clip(np.searchsorted(same, first), 0, max(0, len(same) - AUDITED_UNITS)))
     leaves = same[start : start + AUDITED_UNITS]
     part, _ = some_of(geography, leaves)
-    return replace(counts, geography=part, matrix=counts.matrix[leaves], quarters=None)
+    quarters = counts.quarters
+    if quarters is not None:
+        occupied, vacant = quarters.occupied[leaves], quarters.vacant[leaves]
+        quarters = replace(quarters, geography=part, occupied=occupied, vacant=vacant)
+    return replace(counts, geography=part, matrix=counts.matrix[leaves], quarters=quarters)
 
 
 def _epl_rows(table: pl.DataFrame) -> pl.DataFrame:
