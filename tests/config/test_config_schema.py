@@ -49,6 +49,15 @@ def test_a_list_of_mechanisms_fits():
     assert VALIDATOR.is_valid(GOOD | {"mechanism": steps})
 
 
+def test_a_config_of_published_measurements_fits():
+    estimate = {"measurements": {"folder": "nmf", "levels": ["us"]}, "run": {"out": "out"}}
+    topdown = {"name": "topdown", "preset": "redistricting-2020-us"}
+    assert VALIDATOR.is_valid(estimate)
+    assert VALIDATOR.is_valid(estimate | {"mechanism": topdown})
+    assert not VALIDATOR.is_valid(estimate | {"measurements": {"levels": ["us"]}})
+    assert not VALIDATOR.is_valid(estimate | {"measurements": {"folder": "nmf", "level": "us"}})
+
+
 BAD: dict[str, dict[str, Any]] = {
     "unknown table": {"runs": {}},
     "unknown kind": {"population": {"kind": "unifrom"}},
@@ -62,6 +71,7 @@ BAD: dict[str, dict[str, Any]] = {
     "unknown preset": {"mechanism": {"name": "swapping", "preset": "mid"}},
     "nested unknown key": {"mechanism": {"name": "suppression", "thresholds": {"sell": 2}}},
     "no steps": {"mechanism": []},
+    "people and measurements": {"measurements": {"folder": "nmf"}},
     "run without out": {"run": {}},
     "a case without a name": {"case": [{"mechanism": {"name": "identity"}}]},
     "a case with an unknown key": {

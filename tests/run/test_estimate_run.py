@@ -17,7 +17,7 @@ from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.release.store import read_release
 from headcount.run.close import close_run
-from headcount.run.estimate import estimate_run
+from headcount.run.estimate import check_estimate, estimate_run
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
 from tests.run.test_topdown_protect import ALL, TOWN, WHOLE, tables
@@ -166,3 +166,27 @@ def test_the_command_says_where_the_release_is_and_what_it_promises(town: Path):
     assert told.output.strip() == f"release: {town / 'again/release'}"
     told = CliRunner().invoke(app, ["estimate", str(config(town)), "--json"])
     assert "nothing new is spent" in " ".join(json.loads(told.output)["in_words"])
+
+
+def test_a_check_looks_at_the_measurements_and_writes_nothing(town: Path):
+    told = CliRunner().invoke(app, ["check", str(config(town))])
+    assert told.exit_code == 0, told.output
+    assert "all right: nothing was estimated, written or spent" in told.output
+    assert "Made from published measurements and constraints alone" in told.output
+    told = CliRunner().invoke(app, ["check", str(config(town)), "--json"])
+    plain = json.loads(told.output)
+    estimated = json.loads((estimate_run(config(town)) / "release/receipt.json").read_text("utf-8"))
+    assert plain["guarantee"] == estimated["guarantee"]
+    assert plain["geography"] == estimated["geography"]
+    assert [(one["level"], one["query"]) for one in plain["answers"]] == [
+        (one["level"], one["query"]) for one in estimated["measurements"]
+    ]
+
+
+def test_a_check_refuses_what_an_estimate_refuses(town: Path):
+    text = CONFIG.replace("out/release/measurements", "out/release")
+    with pytest.raises(InputError, match="found no folder of a level"):
+        check_estimate(config(town, text))
+    with pytest.raises(ConfigError, match=r"run.seed: found an unknown key"):
+        check_estimate(config(town, CONFIG + "seed = 3\n"))
+    assert {path.name for path in town.iterdir()} == {"out", "again.toml"}

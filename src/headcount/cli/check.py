@@ -43,14 +43,21 @@ def check(
     data is read. Why a mechanism refuses data is written to internal/ of the run directory, not
     here.
 
+    A config of headcount estimate, with [measurements], is checked by the files alone: each row,
+    variance and constraint, as before an estimate.
+
     Example: headcount check config.toml
     """
     from headcount.cli.options import print_json
     from headcount.cli.reading import show_reading
+    from headcount.config.estimate import is_estimate
     from headcount.config.load import load_config
     from headcount.run.protect import prepare_run
     from headcount.tabulate.summary import summarize
 
+    if is_estimate(config):
+        _check_estimate(config, as_json=as_json)
+        return
     planned = prepare_run(load_config(config))
     read = None if quiet else summarize(planned.counts, planned.reading)
     if as_json:
@@ -72,6 +79,46 @@ def check(
         _say(LISTS)
     _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
+
+
+def _check_estimate(config: Path, *, as_json: bool) -> None:
+    """The same of published measurements, of which all is public."""
+    from headcount.cli.options import print_json
+    from headcount.release.receipt import geographies_to_json, guarantee_to_json
+    from headcount.run.estimate import check_estimate
+
+    start = check_estimate(config)
+    found, guarantee = start.measurements, start.guarantee
+    answers = [
+        {
+            "level": level,
+            "query": query,
+            "standard_deviation": 0.0 if noise.law is None else noise.law.variance**0.5,
+        }
+        for (level, query), noise in start.answers.planned.items()
+    ]
+    if as_json:
+        print_json(
+            {
+                "cells": found.schema.size,
+                "geography": geographies_to_json(found.geography, found.tree),
+                "mechanism": repr(start.mechanism),
+                "answers": answers,
+                "guarantee": guarantee_to_json(guarantee),
+                "in_words": guarantee.sentences(),
+            }
+        )
+        return
+    typer.echo(f"measurements: {found.schema.size:,} cells, {found.geography!r}")
+    if found.tree is not found.geography:
+        typer.echo(f"   measured:  {found.tree!r}")
+    typer.echo(f"mechanism:    {in_plain_numbers(repr(start.mechanism))}")
+    for one in answers:
+        deviation = f"{one['standard_deviation']:,.3g}"
+        typer.echo(f"  {one['level']}, {one['query']}: noise with standard deviation {deviation}")
+    for sentence in guarantee.sentences():
+        typer.echo(f"  {sentence}")
+    typer.echo("all right: nothing was estimated, written or spent")
 
 
 def _plain(planned: Prepared) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from headcount.config.estimate import EstimateConfig, MeasurementsTable
 from headcount.config.load import LISTS
 from headcount.config.settings import Config, ConfigCase, RunSettings
 from headcount.registry import POPULATIONS, Registry
@@ -33,12 +34,12 @@ def config_schema() -> dict[str, Any]:
         for name in registry.ours
     }
     inputs: list[Any] = [(at, "validation", TypeAdapter(cls)) for at, cls in classes.items()]
-    others = {"run": RunSettings, "release": ForeignFiles}
+    others = {"run": RunSettings, "release": ForeignFiles, "measurements": MeasurementsTable}
     inputs += [((key, ""), "validation", TypeAdapter(cls)) for key, cls in others.items()]
     made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
     defs = shared.get("$defs", {})
     tables = {at: _opened(schema, defs) for (at, _), schema in made.items()}
-    said = where(Config)
+    said = where(Config) | {"measurements": where(EstimateConfig)["measurements"]}
     properties = {}
     for key, registry in registries.items():
         kinds = [_tagged(tables[key, name], registry.tag, name) for name in registry.ours]
@@ -68,7 +69,10 @@ def config_schema() -> dict[str, Any]:
         "title": "headcount: the config of a run",
         "type": "object",
         "properties": properties,
-        "required": ["population", "mechanism", "run"],
+        "anyOf": [
+            {"required": ["population", "mechanism", "run"], "not": {"required": ["measurements"]}},
+            {"required": ["measurements", "run"], "not": {"required": ["population"]}},
+        ],
         "additionalProperties": False,
         "$defs": {name: one for name, one in defs.items() if name in _asked(properties, defs)},
     }

@@ -10,6 +10,7 @@ import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from headcount.config.estimate import EstimateConfig, load_estimate
@@ -69,6 +70,15 @@ def estimate_run(
     check_files(directory.release)
     log.info("%s: the release is complete; nothing was estimated again", directory.path)
     return directory.path
+
+
+def check_estimate(config_file: Path) -> PublishedStart:
+    """All that ``estimate`` checks before it estimates, without writing anything."""
+    config = load_estimate(config_file)
+    RunDirectory(config.run.out).refuse_other(config_digest=config.digest())
+    check_output(config.run)
+    with TemporaryDirectory() as folder:
+        return _start(config, storage_at(Path(folder)))
 
 
 def _make(directory: RunDirectory, config: EstimateConfig, digest: str, progress: Progress) -> None:

@@ -215,8 +215,13 @@ def test_a_table_of_another_form_is_refused(tmp_path: Path):
 def test_a_table_that_fits_the_bounds_is_kept_beside_them(tmp_path: Path):
     published(bounded(zcdp(1)), village(), tmp_path)
     table = answers(village().dense(), KIND)
-    release = estimate_from(keeping(start_from(tmp_path), "kind", table))
+    start = start_from(tmp_path)
+    release = estimate_from(keeping(start, "kind", table))
     assert np.array_equal(answers(counts_at(release, "leaf"), KIND), table)
+    said = " ".join(release.guarantee.sentences())
+    assert "and from tables protected before that it keeps ('kind'), alone" in said
+    assert "Not covered: the loss of these tables, where they were made from others: 'kind'" in said
+    assert "tables protected before" not in " ".join(start.guarantee.sentences())
 
 
 def test_a_table_outside_the_bounds_on_its_own_query_is_refused(tmp_path: Path):

@@ -1,11 +1,12 @@
-"""Does a table that an estimate is to keep fit what is published exactly?
+"""A table that an estimate keeps: does it fit what is published exactly, and what does it cost?
 
 Looked at unit by unit: bounds that one unit has, and totals that parts have together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,10 +16,21 @@ from headcount.measurements import NoisyMeasurements
 from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._tighten import attained
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions, bound_name
+from headcount.privacy import Guarantee
 from headcount.solve.batch import NO_BOUND
 
 UNITS_AT_ONCE = 1 << 14
 """Units whose bounds are compared with a table at once."""
+
+
+def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
+    """That of published measurements, and of the tables that are kept beside, by their queries."""
+    source, beside = "published measurements and constraints", guarantee.not_covered
+    if kept:
+        named = ", ".join(map(repr, kept))
+        source += f", and from tables protected before that it keeps ({named}),"
+        beside = (*beside, f"the loss of these tables, where they were made from others: {named}")
+    return replace(guarantee, made_from=source, not_covered=beside)
 
 
 def refuse_impossible(

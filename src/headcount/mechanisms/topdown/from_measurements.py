@@ -31,7 +31,7 @@ from headcount.mechanisms._base import Context
 from headcount.mechanisms._outcome import CountsOutcome, Making
 from headcount.mechanisms.topdown._along_spine import off_spine
 from headcount.mechanisms.topdown._joint import JointTotals, groups_of
-from headcount.mechanisms.topdown._kept_table import of_units, refuse_impossible
+from headcount.mechanisms.topdown._kept_table import from_published, of_units, refuse_impossible
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.mechanisms.topdown._pool import answers_of_run
 from headcount.mechanisms.topdown._prior import with_prior
@@ -73,7 +73,7 @@ class PublishedStart:
         answers        the answers, each with the share that paid for it; other ones in a rerun
         restrictions   what the release keeps
         joint          totals that units of a level have together
-        kept           digests of the tables that are kept beside (see ``keeping``), in their order
+        kept           query and digest of each table that is kept beside (see ``keeping``)
         not_kept       for each level the units of the measured tree without an exact total: parts
                        of a published unit whose total the files do not have
     """
@@ -84,12 +84,13 @@ class PublishedStart:
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
     not_kept: Mapping[str, Ints] = field(default_factory=dict)
-    kept: tuple[str, ...] = ()
+    kept: tuple[tuple[str, str], ...] = ()
 
     @property
     def made_from(self) -> bytes:
         """What marks the files of an estimate."""
-        told = (self.measurements.digest, repr(self.mechanism), *self.kept)
+        kept = (digest for _, digest in self.kept)
+        told = (self.measurements.digest, repr(self.mechanism), *kept)
         return "".join(told).encode()
 
     @property
@@ -99,8 +100,8 @@ class PublishedStart:
             stated = guarantee_from_json(said)
         else:
             stated = self._stated()
-        made_from = "published measurements and constraints"
-        return replace(stated, made_from=made_from, method=self.mechanism.method)
+        stated = replace(stated, method=self.mechanism.method)
+        return from_published(stated, [query for query, _ in self.kept])
 
     def _stated(self) -> Guarantee:
         """That of the settings, for files that do not state one, without what is not kept."""
@@ -274,7 +275,7 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
         if depth:
             first = tree.children_start(tree.levels[depth - 1])
             answers = np.add.reduceat(answers, first)
-    return replace(start, restrictions=restrictions, kept=(*start.kept, kept))
+    return replace(start, restrictions=restrictions, kept=(*start.kept, (query, kept)))
 
 
 def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str, float]]:
