@@ -219,7 +219,8 @@ def _same_kind(counts: Counts, cell: int, others: NDArray[np.intp]) -> NDArray[n
     kind = np.unravel_index(np.arange(schema.size), schema.shape)[
         schema.names.index(quarters.attribute)
     ]
-    return others[kind[others] == kind[cell]]
+    alike: NDArray[np.intp] = others[kind[others] == kind[cell]]
+    return alike
 
 
 def _loss(release: Release) -> Loss | None:
