@@ -40,7 +40,7 @@ def test_the_account_of_what_is_withheld(tmp_path, rule):
     )
     worst = frame.sort("people_percent", descending=True).row(0, named=True)
     assert (
-        f"whom {worst['table']} counts are in cells at {worst['level']} that are withheld" in text
+        f"that {worst['table']} counts are in cells at {worst['level']} that are withheld" in text
     )
     assert "people-withheld-by-level" in text
     assert {path: path.read_bytes() for path in (run / "release").iterdir()} == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,8 +88,29 @@ def sound(path: Path) -> Iterator[None]:
         ) from None
 
 
-def rows_of(file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a row group; one that is not there is refused."""
+def _is_text(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    many = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return many and (_is_number(kind.value_type) or pa.types.is_null(kind.value_type))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+FORMS: Mapping[str, tuple[str, Callable[[pa.DataType], bool]]] = {
+    **dict.fromkeys(("geocode", "query_name", "sign"), ("text", _is_text)),
+    **dict.fromkeys(("query_shape", "value"), ("lists of numbers", _is_numbers)),
+    "variance": ("numbers", _is_number),
+}
+"""What columns hold; a code may be a whole number, or in a dictionary."""
+
+
+def refuse_other_columns(file: pq.ParquetFile, path: Path, columns: Sequence[str]) -> None:
+    """Refuse a column that is not there, or holds something else."""
     names = file.schema_arrow.names
     for column in columns:
         if column not in names:
@@ -99,7 +120,25 @@ def rows_of(file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str]
                 found=f"columns {names[:12]}",
                 expected="a column of that name",
             )
-    return file.read_row_group(group, columns=list(columns))
+        what, right = FORMS.get(column, ("", lambda kind: True))
+        if not right(kind := file.schema_arrow.field(column).type):
+            raise InputError(
+                str(path), place=f"column {column!r}", found=f"values of type {kind}", expected=what
+            )
+
+
+def rows_of(file: pq.ParquetFile, path: Path, group: int, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a row group."""
+    refuse_other_columns(file, path, columns)
+    table = file.read_row_group(group, columns=list(columns))
+    if table.num_rows != (said := file.metadata.row_group(group).num_rows):
+        raise InputError(
+            str(path),
+            place=f"row group {group}",
+            found=f"a file that is cut off or damaged: {table.num_rows:,} rows",
+            expected=f"{said:,}, as the file says",
+        )
+    return table
 
 
 @dataclass(frozen=True)

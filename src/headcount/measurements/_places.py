@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints32
@@ -55,6 +56,7 @@ def _read(path: Path, about: Described) -> Geography:
     levels = about.said.get("levels", [])
     with opened(path) as file:
         names = file.schema_arrow.names
+        kinds = dict(zip(names, file.schema_arrow.types, strict=True))
     if not levels or any(level not in names for level in levels[1:]):
         raise InputError(
             str(path),
@@ -62,6 +64,14 @@ def _read(path: Path, about: Described) -> Geography:
             found=f"columns {names}",
             expected=f"a column of codes for each level: {', '.join(levels[1:])}",
         )
+    for level in levels[1:]:
+        if pa.types.is_nested(kinds[level]):
+            raise InputError(
+                str(path),
+                place=f"column {level!r}",
+                found=f"values of type {kinds[level]}",
+                expected="codes, as text",
+            )
     with sound(path):
         found = geography_of_file(path, levels)
     root = np.array([about.said.get("root", levels[0])])

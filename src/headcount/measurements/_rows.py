@@ -23,7 +23,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import find_units
-from headcount.measurements._files import opened, rows_of
+from headcount.measurements._files import opened, refuse_other_columns, rows_of
 from headcount.storage import Storage
 from headcount.storage.numbers import StoredNumbers, store_numbers
 
@@ -197,6 +197,7 @@ class _Index:
         """Look through one file."""
         columns = [GEOCODE, NAME, SHAPE, *([self._by] if self._by else [])]
         with opened(path) as file:
+            refuse_other_columns(file, path, [*columns, VALUE])
             for group in range(file.num_row_groups):
                 table = rows_of(file, path, group, columns)
                 self._groups.append((number, group, self._next))
