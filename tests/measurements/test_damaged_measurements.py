@@ -14,8 +14,8 @@ import pytest
 from headcount.errors import HeadcountError, InputError
 from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
 from headcount.release import CountsRelease
-from tests.mechanisms.topdown.small import zcdp
-from tests.mechanisms.topdown.test_topdown_from_measurements import bounded, published, village
+from tests.mechanisms.topdown.small import bounded, village, zcdp
+from tests.mechanisms.topdown.test_topdown_from_measurements import published
 
 ANSWERS, BOUNDS, PLACES = (
     "county.parquet/DPQuery/part-00000.parquet",

@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 from headcount.cli.check import check
 from headcount.counted import Counted
 from headcount.errors import HeadcountError, RunError
+from headcount.geography.spine import UnitShares
 from headcount.mechanisms import protect
 from headcount.population.redistricting_2020 import read_persons_2020
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
@@ -219,6 +221,22 @@ def test_settings_that_contradict_themselves_are_refused_before_any_loss(
     with pytest.raises(HeadcountError, match=said):
         protect_run(config(island, "persons", mechanism=mechanism))
     assert Ledger.open(island / LEDGER).history(DATASET) == ()
+
+
+def test_unequal_sums_along_paths_are_refused_before_any_loss(
+    island: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A build that forgets to move the share of a bypassed unit up."""
+    right = UnitShares.classes
+    monkeypatch.setattr(
+        UnitShares,
+        "classes",
+        lambda self, level: (right(self, level)[0], np.minimum(right(self, level)[1], 1)),
+    )
+    with pytest.raises(HeadcountError, match="found paths with other sums of shares, expected 1"):
+        protect_run(config(island, "persons"))
+    assert Ledger.open(island / LEDGER).history(DATASET) == ()
+    assert not (island / "persons" / "release").exists()
 
 
 PEOPLE = re.compile(r"people|everyone|anybody|somebody", re.I)

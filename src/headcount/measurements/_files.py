@@ -93,12 +93,14 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_numbers(kind: pa.DataType) -> bool:
-    many = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    return many and (_is_number(kind.value_type) or pa.types.is_null(kind.value_type))
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    return _is_number(kind.value_type) or bool(pa.types.is_null(kind.value_type))
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    of_numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    return any(fits(kind) for fits in of_numbers)
 
 
 FORMS: Mapping[str, tuple[str, Callable[[pa.DataType], bool]]] = {
