@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Counted(StrEnum):
+class CountsOf(StrEnum):
     """People, unless a population says otherwise; the value is the word for several."""
 
     PEOPLE = "people"
@@ -14,4 +14,4 @@ class Counted(StrEnum):
     @property
     def one(self) -> str:
         """The word for one."""
-        return "person" if self is Counted.PEOPLE else "housing unit"
+        return "person" if self is CountsOf.PEOPLE else "housing unit"

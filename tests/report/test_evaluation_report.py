@@ -64,7 +64,7 @@ def said(report: Report) -> str:
 def test_errors_stand_beside_the_size_of_what_is_counted():
     report = report_on(Geometric(epsilon=Fraction(1, 10)), public=True, key=RunKey.from_seed(4))
     text = said(report)
-    assert "median error of a level_2's total; a level_2 where anybody lives has 3" in text
+    assert "median error of a level_2's total; the median level_2 with any people has 3" in text
     assert "as a percentage of people" in text
     assert "counts are below 0" in text
     assert "counts are published below 0" in text

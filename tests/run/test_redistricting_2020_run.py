@@ -16,7 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from headcount.cli.check import check
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import HeadcountError, RunError
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms import protect
@@ -258,7 +258,7 @@ def test_reports_on_housing_units_do_not_call_them_people(island: Path):
         "errors of the totals, in housing units",
         "errors at 'block', in housing units",
     ]
-    assert evaluated.release.counted is Counted.HOUSING_UNITS  # as it was read from its files
+    assert evaluated.release.counted is CountsOf.HOUSING_UNITS  # as it was read from its files
 
 
 def test_comparisons_of_housing_units_do_not_call_them_people(island: Path):

@@ -10,7 +10,7 @@ from typing import TypeAlias, TypedDict
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -31,7 +31,7 @@ class Making(TypedDict):
     guarantee: Guarantee
     key_kind: str
     backend: str
-    counted: Counted
+    counted: CountsOf
 
 
 @dataclass(frozen=True, eq=False)

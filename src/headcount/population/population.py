@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.households import Households, people_kept
@@ -56,7 +56,7 @@ class Population:
     one_person: str = ""
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
-    counted: Counted = Counted.PEOPLE
+    counted: CountsOf = CountsOf.PEOPLE
     plugin: str = ""
     record_keys: RecordKeys | None = None
 

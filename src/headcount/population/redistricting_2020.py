@@ -31,7 +31,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import InputError, Problems
 from headcount.geography.build import CodeColumns, build_geography, place_rows
 from headcount.geography.geography import Geography
@@ -157,7 +157,7 @@ def read_units_2020(
         unit=unit[homes],
         cell=given.occupied[homes].astype(np.int32),
         count=given.count[homes],
-        counted=Counted.HOUSING_UNITS,
+        counted=CountsOf.HOUSING_UNITS,
         public=public,
         read_off=(*WITH_QUARTERS, FACILITIES),
         reading=_reading(given.rows, places),

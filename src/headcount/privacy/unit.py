@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import PrivacyError
 
 
@@ -44,9 +44,9 @@ class UnitOfPrivacy(StrEnum):
         return self is self.HOUSING_UNIT_CHANGE_ONE
 
     @property
-    def counted(self) -> Counted:
+    def counted(self) -> CountsOf:
         """What the records are."""
-        return Counted.HOUSING_UNITS if self.of_housing_unit else Counted.PEOPLE
+        return CountsOf.HOUSING_UNITS if self.of_housing_unit else CountsOf.PEOPLE
 
     @property
     def adds(self) -> bool:

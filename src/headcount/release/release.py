@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.arrays import Flags
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import InputError, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -55,7 +55,7 @@ class Release:
     key_kind: str
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
-    counted: Counted = Counted.PEOPLE
+    counted: CountsOf = CountsOf.PEOPLE
 
     def __repr__(self) -> str:
         return f"<Release by {self.mechanism}: {', '.join(self.parts())}>"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
@@ -72,7 +72,7 @@ def write_release(
     _write_json(folder / RECEIPT, dict(receipt))
     digests = {name: digest for name, (_, digest) in facts.items()}
     digests |= {name: _digest(folder / name) for name in (DICTIONARY, RECEIPT)}
-    of = {} if release.counted is Counted.PEOPLE else {"counted": str(release.counted)}
+    of = {} if release.counted is CountsOf.PEOPLE else {"counted": str(release.counted)}
     manifest = {"domain": {**of, **_form(layout), **_domain(release)}, "files": digests}
     _write_json(folder / MANIFEST, {**manifest, "sha256": _content_digest(manifest)})
 
@@ -113,7 +113,7 @@ def read_release(folder: Path) -> Release:
         key_kind=receipt["key_kind"],
         backend=receipt["noise_backend"],
         notes=receipt["notes"],
-        counted=Counted(domain.get("counted", Counted.PEOPLE)),
+        counted=CountsOf(domain.get("counted", CountsOf.PEOPLE)),
     )
 
 

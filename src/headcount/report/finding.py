@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.report.model import (
     Block,
     Column,
@@ -65,7 +65,7 @@ class Finding(ABC):
     caption: str = ""
     table_name: str = ""
     folded: bool = False
-    counted: Counted = Counted.PEOPLE
+    counted: CountsOf = CountsOf.PEOPLE
 
     def __post_init__(self) -> None:
         for name in ("title", "value_words", "caption"):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.quarters import Quarters
@@ -73,7 +73,7 @@ class Counts:
     of_dwellings: bool = False
     plugin: str = ""
     records: KeyedRecords | None = None
-    counted: Counted = Counted.PEOPLE
+    counted: CountsOf = CountsOf.PEOPLE
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Identity, Mechanism, Sampling
@@ -47,7 +47,7 @@ class Domain:
     read_off: tuple[str, ...] = ()
     unit: UnitOfPrivacy = DEFAULT_UNIT
     neighbours: Mapping[str, Any] = field(default_factory=dict)
-    counted: Counted = Counted.PEOPLE
+    counted: CountsOf = CountsOf.PEOPLE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

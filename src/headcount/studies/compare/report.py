@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from headcount.counted import Counted
+from headcount.counted import CountsOf
 from headcount.evaluation.breakdown import EVERY_CELL, EVERYONE
 from headcount.report.model import HEAT_STEPS
 from headcount.studies.compare.measures import AUDITED_UNITS, EVERYBODY
@@ -40,9 +40,9 @@ def facts(found: Findings) -> dict[str, Any]:
     return general | _highlights(found) if "memo" in found.tables else general
 
 
-def _everyone(counted: Counted) -> str:
+def _everyone(counted: CountsOf) -> str:
     """The group of a total."""
-    return EVERYONE if counted is Counted.PEOPLE else f"all {counted}"
+    return EVERYONE if counted is CountsOf.PEOPLE else f"all {counted}"
 
 
 def _named(group: pl.Expr, found: Findings) -> pl.Expr:
@@ -135,7 +135,7 @@ def _by_band(found: Findings) -> pl.DataFrame:
     )
     many = pl.col("group").n_unique().over("attribute") > MOST_CURVES
     rows = rows.filter(~many).sort("low", maintain_order=True)
-    counted: Counted = found.facts["counted"]
+    counted: CountsOf = found.facts["counted"]
     named = rows.with_columns(
         group=pl.when(attribute=EVERYONE)
         .then(pl.lit(_everyone(counted)))
