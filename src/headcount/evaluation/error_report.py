@@ -42,11 +42,13 @@ UNDERSTATED = (
     "says 3.2; blocks with 100 people or more 5.3 too low, and it says 3.6."
 )
 SHRUNK = (
-    "**Shrunk releases understate themselves.** Where a method draws counts towards each other or "
-    "towards those of their parents, the release is smoother than the truth, and protecting it "
-    "again looks easier than it was. Without a prior, predicted errors of topdown were within 5 % "
-    "of the true ones on real counts, at every level of 200 units or more; with a prior they were "
-    "14 % too small for cells of blocks (1.71 people for 1.99)."
+    "**Shrunk releases understate themselves.** Where counts are drawn towards each other, the "
+    "release is smoother than the truth, and protecting it again looks easier than it was. On real "
+    "counts with equal shares, predicted errors of topdown were within 5 % of the true ones at "
+    "every level of 200 units or more. Where totals of blocks were hardly measured (shares like "
+    "those of 2020), so that they are sums of small counts that cannot be negative, predicted "
+    "errors of these totals were 10 to 13 % too small. With a prior, errors of places unlike their "
+    "parent were up to 44 % too small."
 )
 AVERAGES = (
     "**These are averages over many counts**, never a statement about one count. Levels of fewer "
