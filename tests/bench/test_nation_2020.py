@@ -100,14 +100,14 @@ def test_the_preset_runs_along_a_spine_and_keeps_every_constraint(passes):
     leaves, bypassed, uneven = ran["paths"]
     assert (leaves, uneven) == (8_100, 0)
     assert bypassed > 100
-    readings = {one.what.strip(): one for one in bench._along_spine(ran, ran, plain=1.0)}
+    readings = {one.what.strip(): one for one in bench.beside_one_pass(ran, ran, plain=1.0)}
     assert readings["beside one pass"].value == 1
     assert readings["beside one pass"].at_most is None  # less than 1 % is too little to tell
     assert ran["records"][0] == (ran["people"] if passes == 2 else 0)  # lines, all of them checked
     assert readings["lines of people that are not there"].passed == (passes == 2)
     assert all(one.passed for one in list(readings.values())[:-1])
     whole = {
-        one.what.strip(): one for one in bench._along_spine(ran, ran | {"share": 1}, plain=1.0)
+        one.what.strip(): one for one in bench.beside_one_pass(ran, ran | {"share": 1}, plain=1.0)
     }
     assert whole["beside one pass"].at_most == 1.3
 

@@ -49,6 +49,8 @@ LIMITS = {1: (1_200, 4.0), 0.05: (60, 1.5)}
 COUNTY_LIMITS = 20, 1.0
 WHOLE_PASSES, PASSES = 1.3, 1.5
 """CPU of two passes as a multiple of one: of the whole nation, and of 1 % or more of it."""
+PRESET_GIB = 4.0
+"""Memory that the preset may take, along a spine."""
 ONE_THREAD = 0.01
 """Shares up to which the preset runs on one thread."""
 BUREAU = "the Bureau's run of the whole nation: 10.5 hours on a cluster (times in its certificates)"
@@ -61,25 +63,36 @@ Ran = dict[str, Any]
 
 def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Reading]:
     """Nations of three sizes and the largest county, each in a process of its own."""
-    if not SMALLEST <= share <= 1:
-        raise ConfigError(
-            "headcount bench nation-2020",
-            place="--share",
-            found=str(share),
-            expected=f"the part of the nation to make, {SMALLEST} to 1",
-        )
+    refuse_share(share, "nation-2020")
     parts = [max(share / part, SMALLEST) for part in SMALLER]
     runs = [apart(run_nation, part, warm=True) for part in dict.fromkeys((*parts, share))]
     whole = runs[-1]
-    workers = 1 if share <= ONE_THREAD else 0
-    one, two = (apart(run_nation, share, workers=workers, warm=True, passes=k) for k in (1, 2))
+    one, two = in_one_pass_and_in_two(share)
     return [
         *_described(whole),
         *_stages(whole),
         *_slopes(runs),
-        *_along_spine(one, two, plain=_cpu(whole)),
+        *beside_one_pass(one, two, plain=cpu_of(whole)),
         *apart(run_county, county),
     ]
+
+
+def refuse_share(share: float, bench: str) -> None:
+    """Raise for a part of the nation that is none."""
+    if not SMALLEST <= share <= 1:
+        raise ConfigError(
+            f"headcount bench {bench}",
+            place="--share",
+            found=str(share),
+            expected=f"the part of the nation to make, {SMALLEST} to 1",
+        )
+
+
+def in_one_pass_and_in_two(share: float) -> tuple[Ran, Ran]:
+    """A nation with the preset of 2020 along a spine, in one pass and with its own."""
+    workers = 1 if share <= ONE_THREAD else 0
+    one, two = (apart(run_nation, share, workers=workers, warm=True, passes=k) for k in (1, 2))
+    return one, two
 
 
 def topdown_2020(levels: Sequence[str] = LEVELS) -> TopDown:
@@ -324,7 +337,7 @@ def _stages(ran: Ran) -> list[Reading]:
     readings += [
         Reading(
             "tabulated counts to finished release",
-            _cpu(ran),
+            cpu_of(ran),
             "s CPU",
             at_most=seconds,
             published=BUREAU,
@@ -336,24 +349,26 @@ def _stages(ran: Ran) -> list[Reading]:
     return readings
 
 
-def _along_spine(one: Ran, two: Ran, *, plain: float) -> list[Reading]:
+def beside_one_pass(one: Ran, two: Ran, *, plain: float | None = None) -> list[Reading]:
     """The preset of 2020 on the nation's spine, beside the same in one pass.
 
-    ``plain`` are the seconds of one pass on the tree as it is, rounded by cells.
+    ``plain`` are the seconds of one pass on the tree as it is, rounded by cells, if it was run.
     """
     (leaves, bypassed, uneven), (lines, _, cpu) = two["paths"], two["records"]
     many, broken = (one["constraints"][i] + two["constraints"][i] for i in (0, 1))
-    ratio = _cpu(two) / _cpu(one)
+    ratio = cpu_of(two) / cpu_of(one)
     limit = None if two["share"] < ONE_THREAD else PASSES if two["share"] < 1 else WHOLE_PASSES
+    what = "  beside one pass on the tree as it is, rounded by cells"
+    on_tree = [] if plain is None else [Reading(what, cpu_of(two) / plain, "x")]
     return [
-        Reading("preset of 2020, along a spine: counts to release", _cpu(two), "s CPU"),
-        Reading("  beside one pass", ratio, "x", f"one pass: {_cpu(one):.1f} s", at_most=limit),
-        Reading("  beside one pass on the tree as it is, rounded by cells", _cpu(two) / plain, "x"),
+        Reading("preset of 2020, along a spine: counts to release", cpu_of(two), "s CPU"),
+        Reading("  beside one pass", ratio, "x", f"one pass: {cpu_of(one):.1f} s", at_most=limit),
+        *on_tree,
         *(
             Reading(f"  {level}", two["levels"][level], "s wall", f"one pass: {wall:.2f} s")
             for level, wall in one["levels"].items()
         ),
-        Reading("  peak anonymous memory", two["peak"], "GiB"),
+        Reading("  peak anonymous memory", two["peak"], "GiB", at_most=PRESET_GIB),
         Reading("  units without a share", bypassed, "units", "only children"),
         Reading("  paths whose shares do not add up to 1", uneven, f"of {leaves:,}", at_most=0),
         Reading("  constraints broken", broken, f"of {many:,}", "in both", at_most=0),
@@ -367,7 +382,8 @@ def _along_spine(one: Ran, two: Ran, *, plain: float) -> list[Reading]:
     ]
 
 
-def _cpu(ran: Ran) -> float:
+def cpu_of(ran: Ran) -> float:
+    """CPU seconds from tabulated counts to a finished release."""
     return float(sum(cpu for _, cpu in ran["stages"].values()))
 
 
@@ -378,7 +394,7 @@ def _slopes(runs: Sequence[Ran]) -> list[Reading]:
     """
     if len(runs) < 2:
         return []
-    costs: Mapping[str, Callable[[Ran], float]] = {"CPU": _cpu, "memory": lambda ran: ran["peak"]}
+    costs: Mapping[str, Callable[[Ran], float]] = {"CPU": cpu_of, "memory": lambda ran: ran["peak"]}
     sizes: Mapping[str, Callable[[Ran], float]] = {
         "people": lambda ran: ran["people"],
         "leaves": lambda ran: ran["units"]["block"],

@@ -3,16 +3,18 @@
 With ``bypass`` an only child is not measured, and its parent has the shares of both. So a level
 has units with much, with little and without noise, and only sums along paths from the whole to a
 leaf are the same. Many lines of units stand side by side below the whole, of several kinds: with
-an only child nowhere, at the end, or everywhere. In each line one person's record changes. All
-answers of a line together are reduced to their log-likelihood ratio, which is all that an
-attacker can use of them, and that is audited (``evaluation.audit``):
+an only child nowhere, at the end, or everywhere. In each line one person's record changes; or the
+person moves, from the end of a line of one kind to the end of a line of another, which costs half
+of either path. All answers that depend on it are reduced to their log-likelihood ratio, which is
+all that an attacker can use of them, and that is audited: for epsilon by a guessing game
+(``evaluation.audit``), for rho by the divergence (``zcdp_audit``). It is a sum over levels of
 
-    sum over levels of r (|y - x'| - |y - x|)
+    r (|y - x'| - |y - x|)    or    ((y - x')^2 - (y - x)^2) / (2 sigma2)
 
 where
-    r      rate of the noise of the unit's own share
-    y      noisy answers about the two cells
-    x, x'  their true counts before and after the change
+    r, sigma2   rate or variance of the noise of the unit's own share
+    y           noisy answers about the two cells
+    x, x'       their true counts before and after the change
 
 Wrong builds must fail: one whose noise is made for the sum of each level's largest share, one that
 forgets to move the share of an only child, one that moves it and measures the child as well.
@@ -30,6 +32,7 @@ import numpy as np
 from headcount.arrays import Flags, Floats, Ints
 from headcount.bench.figures import Reading
 from headcount.bench.measuring_audit import Build
+from headcount.bench.zcdp_audit import rho_trials
 from headcount.evaluation.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
@@ -39,7 +42,7 @@ from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.noise import KeyedNoise, Noise, RunKey, TwoSidedGeometric
+from headcount.noise import DiscreteGaussian, KeyedNoise, Noise, RunKey, TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import CELLS, Counts
@@ -56,6 +59,10 @@ KINDS: Mapping[str, tuple[bool, ...]] = {
     "only children from the county down": (True, True),
 }
 """Kinds of lines: whether the tract and the block of a line are only children."""
+NAMES = tuple(KINDS)
+MOVES = ((0, 1), (2, 3))
+"""Kinds of lines between which people move."""
+EPSILON, RHO = "epsilon", "rho"
 REACHED = 0.8
 BY_CHANCE = 0.001
 """So rarely may a build that keeps its promise have as many audits above the stated loss."""
@@ -63,11 +70,45 @@ RUNS, TRIALS, MUTANT_TRIALS = 60_000, 20, 3
 QUICK = {"trials": 3}
 
 
+@dataclass(frozen=True)
+class PathChange:
+    """What one person's record does: another cell of the same leaf, or the end of another line.
+
+    where
+        kinds           of the lines that see it
+        before, after   the cell of the person at the end of a line of each kind; None: nobody
+    """
+
+    name: str
+    kinds: tuple[int, ...]
+    before: tuple[int | None, ...]
+    after: tuple[int | None, ...]
+
+    @property
+    def unequal(self) -> bool:
+        """Whether a line that sees it has an only child."""
+        return any(any(KINDS[NAMES[k]]) for k in self.kinds)
+
+
+def path_changes() -> list[PathChange]:
+    """A changed record in each kind of line, and a person who moves between two of them."""
+    lines = len(KINDS)
+    changed = [PathChange(name, (k,), (0,) * lines, (1,) * lines) for k, name in enumerate(NAMES)]
+    first: tuple[int | None, ...] = tuple(
+        0 if k in {a for a, _ in MOVES} else None for k in range(lines)
+    )
+    second = tuple(None if cell == 0 else 0 for cell in first)
+    moved = [
+        PathChange(f"moved: {NAMES[a]}, to {NAMES[b]}", (a, b), first, second) for a, b in MOVES
+    ]
+    return changed + moved
+
+
 @dataclass(frozen=True, kw_only=True)
 class PathAudit:
-    """Audits of lines of one kind, at a total epsilon where a path below the whole has 1."""
+    """Audits of one change, at a total loss where a path below the whole has 1."""
 
-    kind: str
+    change: PathChange
     trials: AuditTrials
 
     @property
@@ -86,10 +127,11 @@ class PathAudit:
         return self.trials.p_value(1.0) > BY_CHANCE and self.reached >= REACHED
 
 
-def settings_with_bypass(epsilon: Fraction) -> TopDownSettings:
+def settings_with_bypass(total: Fraction, loss: str = EPSILON) -> TopDownSettings:
     """One query, cells, at levels whose shares differ; only children give theirs up."""
     return TopDown(
-        epsilon=epsilon,
+        epsilon=total if loss == EPSILON else None,
+        rho=total if loss == RHO else None,
         unit=UnitOfPrivacy.CHANGE_ONE,
         levels=tuple((level, Fraction(part)) for level, part in SHARES.items()),
         queries=((CELLS, Marginal(share=Fraction(1))),),
@@ -98,36 +140,38 @@ def settings_with_bypass(epsilon: Fraction) -> TopDownSettings:
 
 
 def audit_paths(
+    changes: Sequence[PathChange],
     *,
     runs: int,
     trials: int,
-    kinds: Sequence[str] = tuple(KINDS),
+    loss: str = EPSILON,
     seed: int = 0,
     build: Build = Measurements,
 ) -> list[PathAudit]:
-    """Audit lines of some kinds, ``runs`` of them in each of so many trials."""
+    """Audit some changes, ``runs`` of each in each of so many trials."""
     lines = LinesOfUnits.of_each_kind(runs)
-    truth = [lines.counts(lives_in) for lives_in in (0, 1)]
-    settings = settings_with_bypass(1 / (1 - Fraction(SHARES["us"])))
-    noise = KeyedNoise(RunKey.from_seed(seed), "path audit", b"neighbours", b"lines")
+    settings = settings_with_bypass(1 / (1 - Fraction(SHARES["us"])), loss)
+    noise = KeyedNoise(RunKey.from_seed(seed), "path audit", b"neighbours", loss.encode())
     number = count()  # no two samples share a run of the noise
+    audited = audit_trials if loss == EPSILON else rho_trials
 
-    def sampler(kind: int, lives_in: int) -> Callable[[np.random.Generator, int], Floats]:
+    def sampler(change: PathChange, after: bool) -> Callable[[np.random.Generator, int], Floats]:
+        truth = lines.counts(change.after if after else change.before)
+
         def sample(_: np.random.Generator, _size: int) -> Floats:
-            made = build(truth[lives_in], settings, noise, run=next(number))
-            return lines.log_likelihood_ratios(made, kind)
+            made = build(truth, settings, noise, run=next(number))
+            return lines.log_likelihood_ratios(made, change)
 
         return sample
 
     return [
         PathAudit(
-            kind=name,
-            trials=audit_trials(
-                sampler(k, 0), sampler(k, 1), runs=runs, trials=trials, seed=seed + k
+            change=one,
+            trials=audited(
+                sampler(one, False), sampler(one, True), runs=runs, trials=trials, seed=seed + k
             ),
         )
-        for k, name in enumerate(KINDS)
-        if name in kinds
+        for k, one in enumerate(changes)
     ]
 
 
@@ -159,29 +203,42 @@ class LinesOfUnits:
         place = Geography(LEVELS, tuple(codes), tuple(one.astype(np.int32) for one in parents))
         return cls(place, tuple(one.reshape(len(alone), runs) for one in units))
 
-    def counts(self, lives_in: int) -> dict[str, Counts]:
-        """At the end of each line one person, in one of two cells."""
+    def counts(self, cells: Sequence[int | None]) -> dict[str, Counts]:
+        """At the end of each line of a kind one person, in its cell; nobody where it is None."""
         people = np.zeros(self.place.size(self.place.leaf), dtype=np.int64)
-        people[self.units[-1].ravel()] = 1
+        cell = np.zeros_like(people, dtype=np.int32)
+        for ends, own in zip(self.units[-1], cells, strict=True):
+            people[ends], cell[ends] = own is not None, own or 0
         start = np.concatenate([[0], np.cumsum(people)])
-        cell = np.full(int(people.sum()), lives_in, dtype=np.int32)
+        cell = cell[people > 0]
         matrix = sparse_counts(start, cell, np.ones_like(cell), cells=SCHEMA.size)
         leaf = Counts(SCHEMA, self.place, self.place.leaf, matrix)
         return {level: leaf.at(level) for level in self.place.levels}
 
-    def log_likelihood_ratios(self, made: Measurements, kind: int) -> Floats:
+    def log_likelihood_ratios(self, made: Measurements, change: PathChange) -> Floats:
         """Of each line, by the noise that the build says its units have: the attacker knows it."""
         found = np.zeros(self.units[0].shape[1])
-        for level, units in zip(self.place.levels[1:], self.units, strict=True):
-            noise = made.planned[level, CELLS].classes[made.classes[level][units[kind][0]]]
-            if noise is None:
-                continue
-            assert isinstance(noise.law, TwoSidedGeometric)
-            unit, cell = np.repeat(units[kind], 2), np.tile(np.arange(2), units.shape[1])
-            y = made.detail(level, unit, cell).reshape(-1, 2)
-            one, none = np.abs(y - 1), np.abs(y)
-            found += float(noise.law.rate) * ((none - one) @ np.array([1, -1]))
+        for kind in change.kinds:
+            before, after = (_one_person(side[kind]) for side in (change.before, change.after))
+            for level, units in zip(self.place.levels[1:], self.units, strict=True):
+                noise = made.planned[level, CELLS].classes[made.classes[level][units[kind][0]]]
+                if noise is None:
+                    continue
+                unit, cell = np.repeat(units[kind], 2), np.tile(np.arange(2), units.shape[1])
+                y = made.detail(level, unit, cell).reshape(-1, 2)
+                if isinstance(noise.law, TwoSidedGeometric):
+                    apart = np.abs(y - after) - np.abs(y - before)
+                    found += float(noise.law.rate) * apart.sum(axis=1)
+                else:
+                    assert isinstance(noise.law, DiscreteGaussian)
+                    apart = (y - after) ** 2 - (y - before) ** 2
+                    found += apart.sum(axis=1) / float(2 * noise.law.sigma2)
         return np.round(found, 9)
+
+
+def _one_person(cell: int | None) -> Ints:
+    """The counts of a line with one person in a cell, or with nobody."""
+    return np.array([cell == 0, cell == 1], dtype=np.int64)
 
 
 def level_maxima(
@@ -192,8 +249,8 @@ def level_maxima(
     shares = settings.unit_shares(place)
     assert shares is not None
     whole = sum(max(_in_use(shares, level)) for level in place.levels)
-    assert isinstance(settings.epsilon, Fraction)
-    less = replace(settings, epsilon=settings.epsilon / whole)
+    loss = EPSILON if settings.rho is None else RHO
+    less = replace(settings, **{loss: getattr(settings, loss) / whole})
     return Measurements(counts, less, noise, run=run)
 
 
@@ -222,40 +279,43 @@ MUTANTS: Mapping[str, Build] = {
 
 
 def measure(*, trials: int | None = None) -> list[Reading]:
-    """Every kind of path with the build as it is; then wrong builds, each of which must fail."""
-    honest = audit_paths(runs=RUNS, trials=trials or TRIALS)
-    readings = [reading for one in honest for reading in _honest(one)]
-    moved = [name for name, alone in KINDS.items() if any(alone)]
-    for name, build in MUTANTS.items():
-        found = audit_paths(runs=RUNS, trials=MUTANT_TRIALS, kinds=moved, build=build)
-        said = ", ".join(f"{one.reached:.2f}" for one in found)
-        readings.append(
-            Reading(
-                f"{name}: kinds of paths that seem right",
-                sum(one.kept for one in found),
-                f"of {len(found)} with only children",
-                f"loss shown for a stated 1: {said}",
-                at_most=0,
+    """Every change with the build as it is; then wrong builds, each of which must fail."""
+    changes = path_changes()
+    readings = []
+    for loss in (EPSILON, RHO):
+        honest = audit_paths(changes, runs=RUNS, trials=trials or TRIALS, loss=loss)
+        readings += [reading for one in honest for reading in _honest(one, loss)]
+        unequal = [one for one in changes if one.unequal]
+        for name, build in MUTANTS.items():
+            found = audit_paths(unequal, runs=RUNS, trials=MUTANT_TRIALS, loss=loss, build=build)
+            said = ", ".join(f"{one.reached:.2f}" for one in found)
+            readings.append(
+                Reading(
+                    f"{loss}, {name}: changes that seem right",
+                    sum(one.kept for one in found),
+                    f"of {len(found)} where there are only children",
+                    f"loss shown for a stated 1: {said}",
+                    at_most=0,
+                )
             )
-        )
     return readings
 
 
-def _honest(found: PathAudit) -> list[Reading]:
+def _honest(found: PathAudit, loss: str) -> list[Reading]:
     from scipy.stats import binom
 
-    many = len(found.trials.bounds)
+    many, name = len(found.trials.bounds), f"{loss}, {found.change.name}"
     most = int(binom.ppf(1 - BY_CHANCE, many, 1 - found.trials.confidence))
     return [
         Reading(
-            f"{found.kind}: stated loss that audits do not reach",
+            f"{name}: stated loss that audits do not reach",
             100 * (1 - found.reached),
             "%",
             f"mean bound {found.reached:.2f} for 1; {found.trials.runs:,} runs a side",
             at_most=100 * (1 - REACHED),
         ),
         Reading(
-            f"{found.kind}: audits above the stated loss",
+            f"{name}: audits above the stated loss",
             found.above,
             f"of {many}, confidence 95 %",
             at_most=most,

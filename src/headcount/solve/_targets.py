@@ -14,7 +14,8 @@ import numpy as np
 
 from headcount.compiled import njit
 from headcount.solve._chain import ChainForest
-from headcount.solve._paths import Array, RoundingSteps, RoundingTree, repair
+from headcount.solve._paths import repair
+from headcount.solve._residual import Array, RoundingSteps, RoundingTree
 from headcount.solve.batch import BatchArrays
 from headcount.solve.network import GREEDY, IMPOSSIBLE, REPAIRED, climb, out_of_bounds, plant
 
@@ -75,11 +76,9 @@ def _empty_groups_allowed(p: int, b: BatchArrays, forest: ChainForest, groups: A
 
 
 @njit(nogil=True, cache=True)
-def _set_aims(
-    tree: RoundingTree, queries: Array, n_kids: int, dear: int, whole: Array, part: Array
-) -> None:
+def _set_aims(tree: RoundingTree, queries: Array, dear: int, whole: Array, part: Array) -> None:
     """The target of each group in the pass, and its price."""
-    nodes, top = len(queries), len(tree.up)
+    top = len(tree.up)
     floors, parts = np.zeros(top, np.int64), np.zeros(top)
     for v in range(len(whole)):
         t = tree.home[v]
@@ -87,15 +86,15 @@ def _set_aims(
             floors[t] += whole[v]
             parts[t] += part[v]
             t = tree.up[t]
-    for k in range(n_kids * nodes):
-        if queries[k % nodes] > 0:
-            tree.price[k] = dear * queries[k % nodes]
+    for k in range(top):
+        if tree.kind[k] >= 0 and queries[tree.kind[k]] > 0:
+            tree.price[k] = dear * queries[tree.kind[k]]
             tree.aim[k] = floors[k] + np.int64(np.rint(parts[k]))
 
 
 @njit(nogil=True, cache=True)
 def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, most: Array) -> int:
-    """Take the cheapest steps of one entry; the cost of the dearest, its threshold.
+    """Take the cheapest steps of one entry; its threshold, between those taken and the next.
 
     As the greedy start of network.py, for costs of any size.
     """
@@ -107,20 +106,19 @@ def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, mo
             left -= less
         return -scale
     order = np.argsort(cost, kind="mergesort")
-    if residual == 0:
-        return cost[order[0]] if len(y) > 0 else scale
-    threshold, left = -scale, residual
-    for k in range(min(residual, len(y))):
+    taken = min(residual, len(y))
+    for k in range(taken):
         y[order[k]] = 1
-        threshold = cost[order[k]]
-        left -= 1
+    left = residual - taken
     for j in range(len(y)):
         more = min(left, most[j] - 1)
         if more > 0:
             y[j] += more
             left -= more
-            threshold = scale
-    return threshold
+    if residual > taken:
+        return scale
+    below = cost[order[taken - 1]] if taken > 0 else -scale
+    return (below + (cost[order[taken]] if taken < len(y) else scale)) // 2
 
 
 @njit(nogil=True, cache=True)
@@ -142,7 +140,7 @@ def round_to_targets(
     for p in parents:
         groups, tree = _forest_of(p, b, forest, number)
         e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
-        size, n_kids = v1 - v0, b.child_start[p + 1] - b.child_start[p]
+        size = v1 - v0
         dear = 4 * TIE * (size + 1)
         scale = forest.by_cell * dear + TIE
         whole, part = np.empty(size, np.int64), np.empty(size)
@@ -173,7 +171,7 @@ def round_to_targets(
         status[p] = IMPOSSIBLE
         if not possible:
             continue
-        _set_aims(tree, forest.queries[groups], n_kids, dear, whole, part)
+        _set_aims(tree, forest.queries[groups], dear, whole, part)
         climb(whole, y, tree)
         status[p] = GREEDY
         if out_of_bounds(tree):

@@ -20,7 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.compiled import njit
-from headcount.solve._paths import FAR, Array, RoundingSteps, RoundingTree, repair
+from headcount.solve._paths import repair
+from headcount.solve._residual import FAR, Array, RoundingSteps, RoundingTree
 from headcount.solve.batch import BatchArrays
 from headcount.solve.nesting import Nesting
 
@@ -114,6 +115,8 @@ def plant(
 ) -> RoundingTree:
     """The variables of parent p and its forest, with margins of 0 and no aims.
 
+    A group in which a child can have nobody, and need not have anybody, is left out.
+
     where
         above, leaf   the forest of groups of cells, the same in every child; the smallest group
                       of each of the parent's entries
@@ -122,8 +125,63 @@ def plant(
     e0, e1 = b.cell_start[p], b.cell_start[p + 1]
     v0, v1 = b.var_start[e0], b.var_start[e1]
     kids, n_kids, nodes = b.child_start[p], b.child_start[p + 1] - b.child_start[p], len(above)
-    root = np.full(n_kids, -1, np.int64)  # the total that a child has together with others
-    groups = n_kids * nodes
+    number = np.full(n_kids * nodes, -1, np.int64)
+    for e in range(e0, e1):
+        for v in range(b.var_start[e], b.var_start[e + 1]):
+            _need(b.var_child[v] - kids, leaf[e - e0], above, number)
+    for t in range(nodes):
+        for c in range(n_kids if column[t] >= 0 else 0):
+            if low[kids + c, column[t]] > 0 or high[kids + c, column[t]] < 0:
+                _need(c, t, above, number)
+    needed = np.flatnonzero(number == 0)
+    number[needed] = np.arange(len(needed))
+    root, groups = _joint_roots(p, b, len(needed))
+    kind = np.full(groups, -1, np.int64)
+    up, floor = np.full(groups, groups, np.int64), np.full(groups, -FAR)
+    roof = np.full(groups, FAR)
+    for k in range(len(needed)):
+        c, t = needed[k] // nodes, needed[k] % nodes
+        kind[k] = t
+        if above[t] >= 0:
+            up[k] = number[c * nodes + above[t]]
+        elif root[c] >= 0:
+            up[k] = root[c]
+        if column[t] >= 0:
+            floor[k], roof[k] = low[kids + c, column[t]], high[kids + c, column[t]]
+    for c in range(n_kids):
+        if root[c] >= 0:
+            floor[root[c]] = roof[root[c]] = b.joint_total[b.joint[kids + c]]
+    entry, home = np.empty(v1 - v0, np.int64), np.empty(v1 - v0, np.int64)
+    for e in range(e0, e1):
+        for v in range(b.var_start[e], b.var_start[e + 1]):
+            c = b.var_child[v] - kids
+            entry[v - v0] = e - e0
+            if leaf[e - e0] >= 0:
+                home[v - v0] = number[c * nodes + leaf[e - e0]]
+            else:
+                home[v - v0] = root[c] if root[c] >= 0 else groups
+    start, none = b.var_start[e0 : e1 + 1] - v0, np.zeros(groups, np.int64)
+    return RoundingTree(
+        e0, e1, v0, v1, start, entry, home, kind, up, none.copy(), floor, roof, none.copy(), none
+    )
+
+
+@njit(nogil=True, cache=True)
+def _need(child: int, t: int, above: Array, number: Array) -> None:
+    """Mark a group of a child, and all that hold it, with 0."""
+    while t >= 0 and number[child * len(above) + t] < 0:
+        number[child * len(above) + t] = 0
+        t = above[t]
+
+
+@njit(nogil=True, cache=True)
+def _joint_roots(p: int, b: BatchArrays, groups: int) -> tuple[Array, int]:
+    """For each child the total that it has together with others, from ``groups`` on; the end.
+
+    -1 for a child without one.
+    """
+    kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
+    root = np.full(n_kids, -1, np.int64)
     for c in range(n_kids if len(b.joint) else 0):
         if b.joint[kids + c] < 0:
             continue
@@ -134,32 +192,7 @@ def plant(
         if root[c] < 0:
             root[c] = groups
             groups += 1
-    up, floor = np.full(groups, groups, np.int64), np.full(groups, -FAR)
-    roof = np.full(groups, FAR)
-    for c in range(n_kids):
-        for t in range(nodes):
-            k = c * nodes + t
-            if above[t] >= 0:
-                up[k] = c * nodes + above[t]
-            elif root[c] >= 0:
-                up[k] = root[c]
-            if column[t] >= 0:
-                floor[k], roof[k] = low[kids + c, column[t]], high[kids + c, column[t]]
-        if root[c] >= 0:
-            floor[root[c]] = roof[root[c]] = b.joint_total[b.joint[kids + c]]
-    entry, home = np.empty(v1 - v0, np.int64), np.empty(v1 - v0, np.int64)
-    for e in range(e0, e1):
-        for v in range(b.var_start[e], b.var_start[e + 1]):
-            c = b.var_child[v] - kids
-            entry[v - v0] = e - e0
-            if leaf[e - e0] >= 0:
-                home[v - v0] = c * nodes + leaf[e - e0]
-            else:
-                home[v - v0] = root[c] if root[c] >= 0 else groups
-    start, none = b.var_start[e0 : e1 + 1] - v0, np.zeros(groups, np.int64)
-    return RoundingTree(
-        e0, e1, v0, v1, start, entry, home, up, none.copy(), floor, roof, none.copy(), none
-    )
+    return root, groups
 
 
 @njit(nogil=True, cache=True)
