@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem, rounding_passes
+from headcount.bench.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
 from headcount.bench.passes import chain_gaps
 from headcount.errors import HeadcountError
 from headcount.solve import target_programs
@@ -20,6 +20,7 @@ from headcount.solve.feasibility import clashes
 from headcount.solve.mip import SolverError
 from headcount.solve.passes import solve_passes
 from headcount.solve.rounding import RoundingMethod, round_batch
+from headcount.solve.target_programs import round_one_to_targets
 from headcount.solve.target_rounding import (
     RoundPass,
     margin_counts,
@@ -78,6 +79,26 @@ def test_brute_force_finds_no_nearer_rounding_and_no_better_among_ties(seed):
             )
         ]
         assert any((c == counts).all() for c in left)
+
+
+def test_many_children_are_rounded_as_near_as_by_highs_and_as_well_among_ties():
+    """So many paths that potentials are set anew on the way."""
+    rng = np.random.default_rng(0)
+    n, kids = int(np.prod(SHAPE)), 40
+    total = rng.integers(1, 60, n)
+    x = rng.dirichlet(np.full(kids, 0.7), n) * total[:, None]
+    batch = from_dense(np.zeros((n, kids)), weight=1.0, total=total)
+    x = x[batch.cell].ravel()
+    held = []
+    for one in rounding_passes(0):
+        found, (counts,) = round_passes(batch, x, (one,), held=held, network=True)
+        best = round_one_to_targets(batch, x, one.queries, held)
+        assert not found.broken
+        assert target_distance(batch, x, counts, one) == target_distance(batch, x, best, one)
+        ours, ties = (((1 - 2 * (x % 1)) * (y - np.floor(x))).sum() for y in (counts, best))
+        assert ours == pytest.approx(ties, abs=1e-3)
+        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+    assert found.repairs[0] > 100
 
 
 def test_a_total_is_rounded_before_its_cells():
