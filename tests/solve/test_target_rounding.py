@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.arrays import Ints, Ints32
 from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.bench.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
 from headcount.bench.passes import chain_gaps
@@ -89,10 +90,11 @@ def test_many_children_are_rounded_as_near_as_by_highs_and_as_well_among_ties():
     x = rng.dirichlet(np.full(kids, 0.7), n) * total[:, None]
     batch = from_dense(np.zeros((n, kids)), weight=1.0, total=total)
     x = x[batch.cell].ravel()
-    held = []
+    held: list[tuple[Ints32, Ints]] = []
     for one in rounding_passes(0):
         found, (counts,) = round_passes(batch, x, (one,), held=held, network=True)
         best = round_one_to_targets(batch, x, one.queries, held)
+        assert best is not None
         assert not found.broken
         assert target_distance(batch, x, counts, one) == target_distance(batch, x, best, one)
         ours, ties = (((1 - 2 * (x % 1)) * (y - np.floor(x))).sum() for y in (counts, best))
