@@ -12,7 +12,7 @@ from headcount.bench.nation_spine import (
     bypassed_units,
     paths_beside_1,
 )
-from headcount.bench.product_2020 import preset_2020
+from headcount.bench.product_2020 import CONTROLS, preset_2020
 from headcount.bench.recheck import recheck_2020
 from headcount.bench.totals_2020 import TotalsError, one_pass_must_fail, own_totals
 from headcount.geography import Geography
@@ -105,7 +105,12 @@ def test_a_small_nation_is_measured_with_both():
     control = readings["with one pass: levels whose totals are as near"]
     assert control.passed
     assert "must be fewer than all" in control.note
-    assert readings["most diverse fifth of blocks, one pass: bias"].value < 0
+    by_cells, to_totals = CONTROLS
+    for name in ("two passes", by_cells, to_totals):
+        assert readings[f"most diverse fifth of blocks, {name}: bias"].value < 0
+    tracts = [readings[f"tract totals, {name}"].value for name in (by_cells, to_totals)]
+    assert tracts[0] > tracts[1]
+    assert f"tract {tracts[0]:.2f} against" in control.note
 
 
 def test_the_recheck_of_2020_finds_what_is_broken(counts):

@@ -60,7 +60,7 @@ KINDS: Mapping[str, tuple[bool, ...]] = {
 }
 """Kinds of lines: whether the tract and the block of a line are only children."""
 NAMES = tuple(KINDS)
-MOVES = ((0, 1), (2, 3))
+MOVES = ((0, 3), (1, 2))
 """Kinds of lines between which people move."""
 EPSILON, RHO = "epsilon", "rho"
 REACHED = 0.8
