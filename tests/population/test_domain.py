@@ -142,5 +142,5 @@ def test_a_plan_of_housing_units_says_where_its_places_are_from(census: Path):
     said = " ".join(done.stdout.split())
     assert done.exit_code == 0
     assert "All numbers are housing units" in said
-    assert f"read from {census / 'units.parquet'}, and nothing else of it" in said
+    assert f"read from {census / 'units.parquet'}, but nothing of who is there" in said
     assert not (census / "run").exists()

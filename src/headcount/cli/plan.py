@@ -24,8 +24,8 @@ READ_SO = (
     'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
 )
 READ_OFF = (
-    "Which places there are was read from {}, and nothing else of it: a release shows them without "
-    "noise, and its guarantee says so."
+    "Which places there are was read from {}, but nothing of who is there: a release shows the "
+    "places without noise, and its guarantee says so."
 )
 WITHIN = 1.959964
 """Of a normal law, 19 of 20 values are within so many standard deviations."""
