@@ -17,9 +17,10 @@ from scipy.sparse import csr_array
 
 from headcount.cli.check import check
 from headcount.counted import CountsOf
-from headcount.errors import HeadcountError, RunError
+from headcount.errors import HeadcountError, InputError, RunError
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms import protect
+from headcount.mechanisms.topdown.rerun import settings_from_json
 from headcount.population.redistricting_2020 import read_persons_2020
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
 from headcount.release import _mdf_2020
@@ -27,6 +28,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.release import CountsRelease
 from headcount.release.store import read_release
 from headcount.run.compare import compare_run
+from headcount.run.error_report import error_report
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from headcount.studies.compare.settings import Settings
@@ -281,3 +283,20 @@ def test_a_check_of_housing_units_does_not_call_them_people(
     assert "with people" not in said
     check(config(island, "persons"))
     assert '"within" is in people' in capsys.readouterr().out
+
+
+def test_errors_are_reported_from_the_measurements_of_a_spine_and_not_without_them(island: Path):
+    path = config(island, "persons", mechanism="pool = true")
+    path.write_text(path.read_text().replace('["mdf"]', '["measurements"]'))
+    done = protect_run(path)
+    for name in ("blocks", "units", "persons"):
+        (island / f"{name}.parquet").unlink()
+    found = error_report(done, runs=2).table.filter(sizes="all")
+    errors = {(level, query): rmse for level, query, rmse in found["level", "query", "rmse"].rows()}
+    assert errors["state", "total"] == 0  # invariant, whatever the spine's parts have
+    assert errors["block", "total"] > 0
+    assert found["level"].unique(maintain_order=True).to_list()[-1] == "block"
+    said = json.loads((done / "release" / "receipt.json").read_text())["settings"]
+    settings = settings_from_json(said, source="receipt.json")
+    with pytest.raises(InputError, match=r"settings with bounds, .*expected measurements beside"):
+        error_report(read_release(done / "release"), settings, runs=2)
