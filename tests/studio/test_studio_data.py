@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,8 @@ from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import exact
+from headcount.release.store import check_files
+from headcount.run.protect import protect_run
 from tests.studio.client import Client, running
 from tests.studio.people import dwellings, messy_people, wide_counts
 
@@ -183,6 +186,8 @@ def test_a_bad_text_is_refused_and_stays_on_the_page(client: Client):
         (before.replace('"topdown"', '"magic"'), "expected one of"),
         (before.replace('"people.csv"', '"../people.csv"'), "found a path outside"),
         (before.replace('"runs/people"', '"/srv/runs"'), "found a path outside"),
+        (before + 'workspace = "/srv/files"\n', "found a path outside"),
+        (before + 'workspace = "s3://bucket/files"\n', "found a path outside"),
     ):
         page = client.post("/data/save", config="people.toml", version=version(client), text=typed)
         assert page.status == 422
@@ -229,6 +234,13 @@ def test_a_config_by_clicks_and_one_by_init_and_an_editor_are_the_same(client: C
     own.write_text(f'{head}missing = "drop"{tail}')
     clicked = load_config(folder(client) / "people.toml")
     assert config_digest(clicked) == config_digest(load_config(own))
+    # And from the same key the same release, to the byte.
+    digests = []
+    for path in (folder(client) / "people.toml", own):
+        path.write_text(re.sub('out = "runs/', 'seed = 7\nout = "runs/', path.read_text()))
+        digests.append(check_files(protect_run(path) / "release")["files"])
+        del digests[-1]["receipt.json"]  # which has the run's own id
+    assert digests[0] == digests[1]
 
 
 def test_the_start_lists_configs_runs_and_balances(client: Client):

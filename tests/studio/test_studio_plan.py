@@ -192,3 +192,22 @@ def test_places_are_read_again_when_their_list_changes(client: Client):
     units = root / "people.units.csv"
     units.write_text(units.read_text(encoding="utf-8-sig") + "C;C1\nC;C2\nC;C3\nC;C4\n")
     assert client.get("/plan", config="people.toml").text != before
+
+
+def test_markup_in_names_of_attributes_places_and_methods_is_text(client: Client):
+    evil = "<img src=x onerror=alert(1)>"
+    root = client.studio.folder.root
+    lines = [f"Region;{evil};Sex"] + [
+        f"{n % 2};{n % 4};{evil if n % 3 else 'f'}" for n in range(24)
+    ]
+    (root / "odd.csv").write_text("\n".join(lines))
+    write_draft(draft(root / "odd.csv", places=["Region", evil]), root / "odd.toml")
+    text = (root / "odd.toml").read_text().replace('name = "sex"', f'name = "{evil}"')
+    case = f'[[case]]\nname = "{evil}"\n[case.mechanism]\nname = "rounding"\nbase = 5\n'
+    (root / "odd.toml").write_text(text + case)
+    # No file of a release can be named so: the last of these says that.
+    for path, status in (("/data", 200), ("/plan", 200), ("/run/confirm", 422)):
+        page = client.get(path, config="odd.toml")
+        assert page.status == status
+        assert "<img" not in page.text
+        assert "&lt;img src=x" in page.text

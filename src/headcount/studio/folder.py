@@ -70,6 +70,8 @@ class Folder:
 
     def confine(self, config: Config) -> Config:
         """The same config, when every file that it names is inside the folder."""
+        if "://" in (config.run.workspace or ""):
+            raise self._refused(str(config.run.workspace), "a path outside")
         for path in _paths(config):
             self.name_of(path)
         return config
@@ -102,7 +104,12 @@ def _paths(value: object) -> Iterator[Path]:
         yield value
     elif is_dataclass(value) and not isinstance(value, type):
         for one in fields(value):
-            yield from _paths(getattr(value, one.name))
+            found = getattr(value, one.name)
+            # Two keys hold text that may be a path: a schema of ours has a name without a folder.
+            text = one.name in ("schema", "workspace") and isinstance(found, str)
+            if text and (one.name == "workspace" or "/" in found):
+                yield Path(found)
+            yield from _paths(found)
     elif isinstance(value, tuple | list | Pairs):
         for part in value:
             yield from _paths(part)
