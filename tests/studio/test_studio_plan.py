@@ -151,6 +151,21 @@ def test_a_method_without_a_guarantee_says_what_it_keeps_and_changes(client: Cli
     assert "What it changes: person-swapping: records are published as they are" in text
 
 
+def test_a_method_without_a_guarantee_is_rehearsed_on_made_up_people(client: Client):
+    name = "Swapping of people, then cell keys"
+    change(client, "/plan/add", method=name)
+    assert "Rehearse" in client.get("/plan", config="people.toml").text
+    page = change(client, "/plan/rehearse", case=name)
+    stem = "rehearse-people-Swapping-of-people--then-cell-keys"
+    assert page.at == f"/compare?config={stem}.toml"
+    made = load_config(client.studio.folder.root / f"{stem}.toml")
+    assert made.population.kind == "towns"
+    assert [one.name for one in made.mechanism] == ["person-swapping", "cell-key"]
+    assert client.get("/plan", config=f"{stem}.toml").status == 200
+    assert client.get("/compare", config=f"{stem}.toml").status == 200
+    assert "found &#39;none&#39;" in change(client, "/plan/rehearse", case="none").text
+
+
 def test_a_case_becomes_the_method_with_its_reason_and_the_old_one_stays_a_case(client: Client):
     change(client, "/plan/add", method="Swapping of people, then cell keys")
     name = "Swapping of people, then cell keys"

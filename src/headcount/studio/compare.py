@@ -17,7 +17,7 @@ from headcount.run.compare import INTERNAL
 from headcount.studies.compare.methods import NONE, Domain, neighbours_of, offered
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.methods import as_tables
+from headcount.studio.methods import as_tables, toml_values
 from headcount.studio.plan import domain
 from headcount.studio.run import job_words
 from headcount.typed import shaping
@@ -141,7 +141,7 @@ def choose(studio: Studio, asked: Asked) -> Response:
     ways = _ways(studio, asked, _how(asked))
     if name not in ways:
         raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
-    parts = [{"name": one.name, **_toml(shaping(one))} for one in ways[name].parts]
+    parts = [{"name": one.name, **toml_values(shaping(one))} for one in ways[name].parts]
 
     def change(document: tomlkit.TOMLDocument) -> None:
         tables = as_tables(parts)
@@ -152,13 +152,6 @@ def choose(studio: Studio, asked: Asked) -> Response:
 
     studio.texts.edit(asked.config, change, based_on=asked.field("version"))
     return studio.go("/plan", config=asked.config)
-
-
-def _toml(value: Any) -> Any:
-    """Settings that TOML can hold: what is not there has no key."""
-    if isinstance(value, dict):
-        return {key: _toml(one) for key, one in value.items() if one is not None}
-    return [_toml(one) for one in value] if isinstance(value, list) else value
 
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:

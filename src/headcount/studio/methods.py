@@ -61,6 +61,13 @@ def _toml(part: MethodTable) -> Any:
     return table
 
 
+def toml_values(value: Any) -> Any:
+    """Settings that TOML can hold: what is not there has no key."""
+    if isinstance(value, dict):
+        return {key: toml_values(one) for key, one in value.items() if one is not None}
+    return [toml_values(one) for one in value] if isinstance(value, list) else value
+
+
 def dial_of(amount: Fraction) -> int:
     """Where the dial stands for an amount."""
     share = (log10(max(float(amount), 1e-9)) - LOWEST) / (HIGHEST - LOWEST)

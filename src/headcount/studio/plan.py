@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
-from headcount.errors import ConfigError, HeadcountError, InputError
+from headcount.errors import ConfigError, HeadcountError, InputError, did_you_mean
+from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.privacy import Guarantee, Ledger, OverspendError
@@ -31,9 +32,21 @@ from headcount.run.wanted import (
 )
 from headcount.schema import Schema
 from headcount.studio.app import Asked, Studio
-from headcount.studio.methods import OFFERED, STEPS, as_tables, at_dial, dial_of, parts_of
+from headcount.studio.methods import (
+    OFFERED,
+    STEPS,
+    as_tables,
+    at_dial,
+    dial_of,
+    parts_of,
+    toml_values,
+)
+from headcount.typed import shaping
 
 MOST_DOMAINS = 4
+OWN = "own"
+"""What the method of the config is called among its cases."""
+STAND_IN_PEOPLE, STAND_IN_LEAF = 4000, "block"
 
 
 @dataclass(frozen=True)
@@ -145,6 +158,29 @@ def choose(studio: Studio, asked: Asked) -> Response:
     return studio.go(asked.field("back") or "/plan", config=asked.config)
 
 
+def rehearse(studio: Studio, asked: Asked) -> Response:
+    """A config with the same method on made-up people, to be compared and attacked without harm."""
+    config = studio.texts.load(asked.config)
+    ways = {OWN: config.mechanism, **{case.name: case.mechanism for case in config.case}}
+    name = asked.field("case")
+    if name not in ways:
+        raise InputError("rehearsal", found=repr(name), expected=did_you_mean(name, ways))
+    parts = [{"name": one.name, **toml_values(shaping(one))} for one in ways[name]]
+    for part in parts:  # places have other names there
+        part |= {"level": STAND_IN_LEAF} if "level" in part else {}
+    document = tomlkit.document()
+    document.add(tomlkit.comment("A rehearsal: the method of another config on made-up people."))
+    document["population"] = {"kind": "towns", "people": STAND_IN_PEOPLE}
+    document["mechanism"] = as_tables(parts)
+    called = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
+    stem = f"rehearse-{Path(asked.config).stem}-{called}"
+    document["run"] = {"out": f"runs/{stem}"}
+    path = studio.folder.inside(f"{stem}.toml")
+    write_text_atomic(path, tomlkit.dumps(document))
+    studio.texts.load(path.name)  # says at once what does not fit there
+    return studio.go("/compare", config=path.name)
+
+
 def _take(document: tomlkit.TOMLDocument, name: str, chosen: Any, reason: str) -> None:
     """The tables of a case in the place of the config's method, which becomes a case itself."""
     before = tomlkit.table()
@@ -191,7 +227,7 @@ def domain(studio: Studio, config: Config) -> tuple[Schema, Geography]:
 
 
 def _card(name: str, chain: Chain, schema: Schema, geography: Geography) -> Card:
-    own = name == "own"
+    own = name == OWN
     steps = tuple(part.name for part in chain.parts)
     called = "The method of this config" if own else name
     try:

@@ -21,6 +21,7 @@ SCREENS: dict[tuple[str, str], Screen] = {
     ("POST", "/plan/save"): plan.save,
     ("POST", "/plan/add"): plan.add,
     ("POST", "/plan/choose"): plan.choose,
+    ("POST", "/plan/rehearse"): plan.rehearse,
     ("GET", "/run"): run.show,
     ("GET", "/run/progress"): run.progress,
     ("GET", "/run/confirm"): run.confirm,
