@@ -124,15 +124,21 @@ def test_the_total_that_is_fitted_first_is_the_best_linear_one(level: str) -> No
         assert 1 / weights[kinds[unit], 0] == pytest.approx(variance)
 
 
-def test_a_total_that_other_answers_tell_little_of_is_its_own_answer_pooled() -> None:
-    """Cells and sexes would make its standard deviation smaller by less than 1 %."""
-    shares = {"total": "0.94", "sex": "0.02", "cells": "0.04"}
+def test_answers_that_tell_next_to_nothing_of_a_total_are_not_drawn_for_it() -> None:
+    """At the lowest level alone; above it they are pooled anyway."""
+    shares = {"total": "0.95", "sex": "0.048", "cells": "0.002"}
     queries = {name: {**QUERIES[name], "share": share} for name, share in shares.items()}
-    mechanism = topdown(pool=True, pool_from="block", passes=TOTALS_FIRST, queries=queries)
-    found = answers(mechanism, people())
-    for one in found.plan.levels.values():
-        assert one.direction is None
-        assert set(one.columns) == {"total", "sex", CELLS}
+    mechanism = topdown(pool=True, pool_from="tract", passes=TOTALS_FIRST, queries=queries)
+    found, counts = answers(mechanism, people()), people()
+    assert found.plan.levels["tract"].made_from == ("sex", "total")
+    assert set(found.plan.levels["county"].made_from) == {"sex", "total", CELLS}
+    drawn = Measurements(every_level(counts), mechanism, keyed(), run=0)
+    whole = range(PLACES.size("tract"))
+    sexes, total = (drawn.values("tract", one, whole) for one in ("sex", "total"))
+    noise = {one: drawn.planned["tract", one].weight for one in ("sex", "total")}
+    parts = noise["total"] * total[:, 0] + noise["sex"] / 2 * sexes.sum(axis=1)
+    best = parts / (noise["total"] + noise["sex"] / 2)
+    assert found.rows["tract"][whole][:, 0] == pytest.approx(best)
 
 
 def test_the_lowest_level_keeps_its_answers_and_may_have_a_better_total() -> None:

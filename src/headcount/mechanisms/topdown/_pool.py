@@ -232,7 +232,7 @@ class _PoolTask:
         answers, level = self.answers, self.level
         rows = answers.rows.get(level.below)
         below = None if rows is None else rows[piece.kids]  # read once for all queries
-        values = {query: self._joined(query, piece, below) for query in level.weight}
+        values = {query: self._joined(query, piece, below) for query in level.made_from}
         parts = [values[query] for query in level.columns if query != BEST_TOTAL]
         if BEST_TOTAL in level.columns:
             parts.append(answers.plan.best_totals(level.name, piece.units, values)[:, None])
