@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from headcount.accuracy import estimate
@@ -154,6 +157,21 @@ def test_along_a_spine_published_units_are_unions_of_leaves(tmp_path: Path) -> N
     assert area["deviation"].to_list() == pytest.approx(towns["deviation"].to_list()[3:6])
 
 
+def test_only_children_of_a_spine_have_intervals_though_nothing_was_measured_of_them(
+    tmp_path: Path,
+) -> None:
+    mechanism = spine.along(zcdp("1/8"), invariants=(), bypass="whole")
+    published(mechanism, spine.people(), tmp_path)
+    start = start_from(tmp_path)
+    assert (start.answers.classes["leaf"] == 0).any()
+    leaves = intervals(start, "cells", level="leaf")
+    possible = leaves.filter(pl.col("known") == "")
+    assert possible["deviation"].is_not_null().all()
+    whole = intervals(start, "cells", level="whole")
+    by_cell = leaves.group_by("kind", "age", maintain_order=True).agg(pl.col("estimate").sum())
+    assert whole["estimate"].to_list() == pytest.approx(by_cell["estimate"].to_list(), abs=1e-9)
+
+
 def test_what_is_exact_of_parts_together_makes_their_estimates_more_exact(tmp_path: Path) -> None:
     deviations = []
     for number, exact in enumerate([(spine.TOTAL,), ()]):
@@ -233,3 +251,38 @@ def test_an_area_with_unknown_units_is_refused(folder: Path) -> None:
     with pytest.raises(InputError) as refused:
         intervals(folder, "total", areas=[("north", "block", ("block1", "nowhere"))])
     assert "area 'north': found block 'nowhere'" in str(refused.value)
+
+
+def _without_variances(place: Path) -> None:
+    for path in place.glob("county.parquet/DPQuery/*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(["variance"]), path)
+
+
+def _mixed(place: Path) -> None:
+    other = place.with_name("other")
+    published(topdown(), people(1), other, seed=2)
+    shutil.rmtree(place / "county.parquet")
+    shutil.copytree(other / "county.parquet", place / "county.parquet")
+
+
+def _without_a_level(place: Path) -> None:
+    shutil.rmtree(place / "county.parquet")
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (_without_variances, "column 'variance': found columns"),
+        (_mixed, "expected the files of one run: each run has noise of its own"),
+        (_without_a_level, "level 'county': found no folder for it among"),
+    ],
+)
+def test_measurements_that_do_not_belong_together_are_refused(
+    tmp_path: Path, damaged: Callable[[Path], None], message: str
+) -> None:
+    place = tmp_path / "one"
+    published(topdown(), people(), place)
+    damaged(place)
+    with pytest.raises(InputError) as refused:
+        intervals(place, "total", level="block")
+    assert message in str(refused.value)

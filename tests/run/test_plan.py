@@ -26,6 +26,8 @@ from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
 from tests.accuracy.oracle import dense_errors
+from tests.mechanisms.topdown import test_topdown_spine as spine
+from tests.mechanisms.topdown.small import zcdp
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))
 PLACES = regular(children=4, depth=2)
@@ -126,6 +128,17 @@ def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
         "cells": Fraction(3, 4),
     }
     assert with_change(topdown(), PLACES, "epsilon", "2").epsilon == 2
+
+
+def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None:
+    mechanism = spine.along(zcdp("1/20"))
+    states = [("A", "state", ("A",)), ("half", "leaf", tuple(spine.PLACE.units[-1][:2].tolist()))]
+    made = plan(mechanism, spine.people().schema, spine.PLACE, areas=states)
+    found = {(one.level, one.query): one.best for one in (*made.levels, *made.areas)}
+    assert found["A", "total"] == found["whole", "total"] == 0
+    assert found["A", "cells"] > 0
+    assert found["state", "total"] > 0
+    assert found["half", "total"] > 0
 
 
 def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() -> None:

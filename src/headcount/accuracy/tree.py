@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -165,11 +166,10 @@ class ComponentErrors:
 
     def _summed(self, kinds: Kinds, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
         """Sums over children, how many have which unknown directions, and what these span."""
-        parts = below.covariance[kinds.child] * kinds.times[:, None, None]
-        children = np.add.reduceat(parts, kinds.first, axis=0)
-        known = np.arange(len(self._directions.bases))
-        flags = (below.unknown[kinds.child, None] == known) * kinds.times[:, None]
-        numbers = np.add.reduceat(flags, kinds.first, axis=0)
+        adding = _by_link(kinds, kinds.times, len(below.unknown))
+        children = _times(adding, below.covariance)
+        flags = below.unknown[:, None] == np.arange(len(self._directions.bases))
+        numbers = np.asarray(adding @ flags.astype(np.int64))
         together = np.zeros(len(kinds.first), dtype=np.int64)
         if below.unknown.any():
             patterns, which = np.unique(numbers > 0, axis=0, return_inverse=True)
@@ -273,9 +273,10 @@ class ComponentErrors:
         unknown = np.zeros(len(own_units), dtype=np.int64)
         apart = self._nearly_alone(depth) | (here.unknown[kinds.child] > 0)
         inverse, s = self._inverse(depth - 1), here.covariance
-        mean = _Mean(kinds.parent, kinds.child, np.where(apart, 0.0, share), len(own_units))
-        from_parents = s @ mean.of(inverse @ above @ inverse) @ s
-        left_open = mean.times[:, None, None] * s - s @ mean.of(inverse) @ s
+        mean = _by_link(kinds, np.where(apart, 0.0, share), len(own_units)).T
+        from_parents = s @ _times(mean, inverse @ above @ inverse) @ s
+        shares = mean @ np.ones(len(inverse))
+        left_open = shares[:, None, None] * s - s @ _times(mean, inverse) @ s
         covariance = from_parents + left_open
         if apart.any():
             self._add_apart(depth, np.where(apart, share, 0.0), above, covariance)
@@ -328,11 +329,12 @@ class ComponentErrors:
     def _nearly_alone(self, depth: int) -> Flags:
         """For each link whether the child has nearly all of C_p on some coordinate."""
         kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
-        found: Flags = kinds.times == 1
-        single = np.flatnonzero(found)
         own, whole = (np.einsum("nii->ni", one) for one in (here.covariance, above.children))
-        most = own[kinds.child[single]] > NEARLY_ALL * whole[kinds.parent[single]]
-        found[single] = most.any(axis=1)
+        few = (NEARLY_ALL * whole < own.max(axis=0)).any(axis=1)  # no child has more than that
+        found: Flags = (kinds.times == 1) & few[kinds.parent]
+        some = np.flatnonzero(found)
+        most = own[kinds.child[some]] > NEARLY_ALL * whole[kinds.parent[some]]
+        found[some] = most.any(axis=1)
         return found
 
     def mean_variance(self, spread: Floats, covariance: Floats, unknown: Ints) -> Floats:
@@ -363,27 +365,18 @@ def given_parent(above: Floats, others: Floats, own: Floats, gain: Floats) -> Fl
     return symmetric(gain @ (above + others) @ back + rest @ own @ rest_back)
 
 
-class _Mean:
-    """Means of parents' matrices over the units of each kind of children.
+def _by_link(kinds: Kinds, numbers: Floats | Ints, children: int) -> Any:
+    """Numbers of links as a sparse matrix, kinds x kinds of children; links are in its order."""
+    from scipy.sparse import csr_array
 
-    where
-        times   the shares of each kind's links together
-    """
+    ends = np.append(kinds.first, len(kinds.child))
+    return csr_array((numbers, kinds.child, ends), shape=(len(kinds.first), children))
 
-    def __init__(self, parent: Ints, child: Ints, share: Floats, kinds: int) -> None:
-        from scipy.sparse import csr_array
 
-        shape = (kinds, int(parent.max()) + 1)
-        self._shares = csr_array((share, (child, parent)), shape=shape)
-        self.times: Floats = np.asarray(
-            np.bincount(child, weights=share, minlength=kinds), dtype=np.float64
-        )
-
-    def of(self, parents: Floats) -> Floats:
-        """The mean for each kind of children; 0 where no link has a share."""
-        found = np.asarray(self._shares @ parents.reshape(len(parents), -1))
-        means: Floats = found.reshape(-1, *parents.shape[1:])
-        return means
+def _times(matrix: Any, kinds: Floats) -> Floats:
+    """A sparse matrix times a matrix of each kind."""
+    found: Floats = np.asarray(matrix @ kinds.reshape(len(kinds), -1))
+    return found.reshape(-1, *kinds.shape[1:])
 
 
 def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:

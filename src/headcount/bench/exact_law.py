@@ -40,8 +40,8 @@ def within(reach: float, parts: Iterable[tuple[Law, Floats]]) -> float:
     weighted.sort(key=lambda one: -one[0].variance * one[1] ** 2)
     variance = sum(law.variance * c**2 * times for law, c, times in weighted)
     deviation = float(np.sqrt(variance))
-    t = (np.arange(int(8 / SMOOTHED / STEP)) + 0.5) * (STEP / deviation)
-    logs = -((SMOOTHED * deviation * t) ** 2) / 2
+    t = np.arange(0.5, 8 / SMOOTHED / STEP, dtype=np.float64) * (STEP / deviation)
+    logs: Floats = -((SMOOTHED * deviation * t) ** 2) / 2
     for law, c, times in weighted:
         some = logs > LEAST_LOG  # where phi is 0 already no factor matters
         t, logs = t[some], logs[some]

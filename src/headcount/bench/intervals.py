@@ -35,13 +35,25 @@ from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Query, every_cell
 
 QUICK = {"replicates": 40, "share": 0.005}
-LOSSES: tuple[tuple[str, dict[str, str]], ...] = (
+LOSSES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Gaussian, rho 0.05", {"rho": "1/20"}),
     ("Gaussian, rho 3", {"rho": "3"}),
-    ("Gaussian, rho 1, nearly all for cells", {"rho": "1", "cells": "97/100"}),
+    (
+        "Gaussian, rho 1/8, nearly all for cells of blocks",
+        {
+            "rho": "1/8",
+            "cells": "97/100",
+            "levels": {
+                "whole": "1/1000",
+                "county": "1/1000",
+                "tract": "1/1000",
+                "block": "997/1000",
+            },
+        },
+    ),
     ("geometric, epsilon 2", {"epsilon": "2"}),
 )
-"""Where nearly all is for cells, single answers decide, and whole numbers show."""
+"""Where nearly all is for cells of blocks, single answers decide, and whole numbers show."""
 SEED, CONFIDENCE = 5, 0.9
 APART = 0.01
 """The most by which coverage may differ from that of the exact law; and from 0.9 ..."""
@@ -106,7 +118,7 @@ def _exact(tree: NoisyTree, level: str, query: str, deviation: Floats, reach: fl
     return found
 
 
-def _released(name: str, keys: dict[str, str]) -> Iterator[Reading]:
+def _released(name: str, keys: dict[str, Any]) -> Iterator[Reading]:
     """One run, published, read back and estimated: how many released counts are inside?"""
     from scipy.sparse import csr_array
 

@@ -56,7 +56,8 @@ def settings(*, cells: str = "1/4", **keys: Any) -> TopDown:
         name: {"share": rest, "by": by} if by is not None else {"share": cells}
         for name, by in QUERIES.items()
     }
-    return TopDown(unit="add-remove", queries=queries, **keys)
+    table: Mapping[str, Any] = {"unit": "add-remove", "queries": queries, **keys}
+    return TopDown(**table)
 
 
 @dataclass(frozen=True, eq=False)

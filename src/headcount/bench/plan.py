@@ -83,7 +83,7 @@ def _released(name: str, tree: NoisyTree) -> dict[tuple[str, str], float]:
         noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"made-up", name.encode())
         context = Context(engine=LocalEngine(1))
         made = tree.mechanism.run(counts, noise, runs=range(1), context=context)
-        off = made.tables["block"][0].toarray() - people
+        off = np.asarray(made.dense("block")[0]) - people
         for pair, errors in tree.summed(off.astype(np.float64)).items():
             squares[pair] = squares.get(pair, 0.0) + float(np.mean(errors**2))
     return {pair: float(np.sqrt(own / RELEASES)) for pair, own in squares.items()}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 READ_SO = (
     'All numbers are {}: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
     'drawn, "pooled" the same with what the levels below say of it, "best" the most that all '
-    "answers together can tell. They follow from the noise alone: counts of a release are whole "
+    "answers together can tell, without structural zeros and bounds. They follow from the noise "
+    "alone: counts of a release are whole "
     'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
 )
 READ_OFF = (
