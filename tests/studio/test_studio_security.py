@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
+from headcount.studio.app import screen_named
 from headcount.studio.folder import Folder
+from headcount.studio.screens import SCREENS, load_all
 from headcount.studio.security import COOKIE, FIELD, MOST_BODY
 from tests.studio.client import Client, running
 
@@ -229,3 +231,9 @@ def test_banner_is_accepted_by_a_change_with_token_and_leads_back(tmp_path: Path
         assert client.studio.accepted
         assert client.post("/accept", back="//evil.example").at == "/"
         assert client.post("/accept", back="https://evil.example").at == "/"
+
+
+def test_every_address_has_a_screen_and_all_are_loaded_when_asked():
+    load_all()
+    assert all(callable(screen_named(name)) for name in SCREENS.values())
+    assert {method for method, _ in SCREENS} == {"GET", "POST"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Timer
 from typing import Annotated
 
 import typer
@@ -41,9 +42,13 @@ def studio(
             f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
         ) from None
     from headcount.studio.folder import Folder
+    from headcount.studio.screens import load_all
 
     def say_next(address: str) -> None:
         typer.echo(f"opened; for another browser: {address}")
+        rest = Timer(1, load_all)  # while the first screen is read
+        rest.daemon = True
+        rest.start()
 
     server = Server.of(Studio(Folder.at(folder)), port=port, idle=60 * idle, entered=say_next)
     typer.echo(f"headcount studio: {server.address}")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib import resources
+from importlib import import_module, resources
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -127,7 +127,14 @@ class Asked:
 Screen = Callable[[Studio, Asked], Response]
 
 
-def application(studio: Studio, screens: Mapping[tuple[str, str], Screen]) -> Starlette:
+def screen_named(name: str) -> Screen:
+    """The function of a module of the studio, loaded when it is first needed."""
+    module, _, function = name.partition(".")
+    found: Screen = getattr(import_module(f"headcount.studio.{module}"), function)
+    return found
+
+
+def application(studio: Studio, screens: Mapping[tuple[str, str], str]) -> Starlette:
     """The application that shows the screens, each under its method and path."""
     routes = [
         Route(path, partial(_answer, studio, screen), methods=[method])
@@ -138,7 +145,7 @@ def application(studio: Studio, screens: Mapping[tuple[str, str], Screen]) -> St
     return Starlette(routes=routes, exception_handlers=missing)
 
 
-async def _answer(studio: Studio, screen: Screen, request: Request) -> Response:
+async def _answer(studio: Studio, screen: str, request: Request) -> Response:
     """A screen, in a thread of its own; what is refused is said on a page."""
     asked = Asked(
         query=dict(request.query_params),
@@ -149,9 +156,9 @@ async def _answer(studio: Studio, screen: Screen, request: Request) -> Response:
     return await run_in_threadpool(_shown, studio, screen, asked)
 
 
-def _shown(studio: Studio, screen: Screen, asked: Asked) -> Response:
+def _shown(studio: Studio, screen: str, asked: Asked) -> Response:
     try:
-        return screen(studio, asked)
+        return screen_named(screen)(studio, asked)
     except HeadcountError as error:
         said = str(error)
     except OSError as error:

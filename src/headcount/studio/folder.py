@@ -6,11 +6,14 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from headcount.config.settings import Config
 from headcount.errors import InputError
 from headcount.fields import Pairs
 from headcount.files import stranger
+
+if TYPE_CHECKING:
+    from headcount.config.settings import Config
 
 DEEPEST, MOST_FILES = 4, 2_000
 """Folders below the first that are looked through, and files that are listed."""

@@ -1,38 +1,48 @@
-"""Every address of the studio, and what answers there."""
+"""Every address of the studio, and the function of a module here that answers.
+
+By name: what a screen needs is loaded when it is first asked for, so that the first comes soon.
+"""
 
 from __future__ import annotations
 
-from headcount.studio import compare, data, plan, publish, run, start
-from headcount.studio.app import Screen
-
-SCREENS: dict[tuple[str, str], Screen] = {
-    ("GET", "/"): start.show,
-    ("POST", "/practise"): start.practise,
-    ("POST", "/accept"): start.accept,
-    ("POST", "/stop"): start.stop,
-    ("GET", "/look"): data.propose,
-    ("POST", "/look"): data.write,
-    ("GET", "/data"): data.show,
-    ("POST", "/data/edit"): data.edit,
-    ("POST", "/data/save"): data.save,
-    ("POST", "/data/undo"): data.undo,
-    ("GET", "/plan"): plan.show,
-    ("GET", "/plan/preview"): plan.preview,
-    ("POST", "/plan/save"): plan.save,
-    ("POST", "/plan/add"): plan.add,
-    ("POST", "/plan/choose"): plan.choose,
-    ("POST", "/plan/rehearse"): plan.rehearse,
-    ("GET", "/run"): run.show,
-    ("GET", "/run/progress"): run.progress,
-    ("GET", "/run/confirm"): run.confirm,
-    ("POST", "/run/start"): run.start,
-    ("POST", "/run/cancel"): run.cancel,
-    ("POST", "/run/close"): run.close,
-    ("GET", "/compare"): compare.show,
-    ("GET", "/compare/progress"): compare.progress,
-    ("POST", "/compare/start"): compare.start,
-    ("POST", "/compare/cancel"): compare.cancel,
-    ("POST", "/compare/choose"): compare.choose,
-    ("GET", "/publish"): publish.show,
-    ("GET", "/publish/zip"): publish.archive,
+SCREENS: dict[tuple[str, str], str] = {
+    ("GET", "/"): "start.show",
+    ("POST", "/practise"): "start.practise",
+    ("POST", "/accept"): "start.accept",
+    ("POST", "/stop"): "start.stop",
+    ("GET", "/look"): "data.propose",
+    ("POST", "/look"): "data.write",
+    ("GET", "/data"): "data.show",
+    ("POST", "/data/edit"): "data.edit",
+    ("POST", "/data/save"): "data.save",
+    ("POST", "/data/undo"): "data.undo",
+    ("GET", "/plan"): "plan.show",
+    ("GET", "/plan/preview"): "plan.preview",
+    ("POST", "/plan/save"): "plan.save",
+    ("POST", "/plan/add"): "plan.add",
+    ("POST", "/plan/choose"): "plan.choose",
+    ("POST", "/plan/rehearse"): "plan.rehearse",
+    ("GET", "/run"): "run.show",
+    ("GET", "/run/progress"): "run.progress",
+    ("GET", "/run/confirm"): "run.confirm",
+    ("POST", "/run/start"): "run.start",
+    ("POST", "/run/cancel"): "run.cancel",
+    ("POST", "/run/close"): "run.close",
+    ("GET", "/compare"): "compare.show",
+    ("GET", "/compare/progress"): "compare.progress",
+    ("POST", "/compare/start"): "compare.start",
+    ("POST", "/compare/cancel"): "compare.cancel",
+    ("POST", "/compare/choose"): "compare.choose",
+    ("GET", "/publish"): "publish.show",
+    ("GET", "/publish/zip"): "publish.archive",
 }
+
+
+def load_all() -> None:
+    """Load what every screen needs, and what draws charts, before it is asked for."""
+    from headcount.run.wanted import Reach, draw_reaches
+    from headcount.studio.app import screen_named
+
+    for name in SCREENS.values():
+        screen_named(name)
+    draw_reaches([Reach("level", "query", 1.0)])

@@ -15,6 +15,7 @@ from headcount.privacy.loss import decimal
 from headcount.release.directory import FACTS, INTERNAL, RunDirectory
 from headcount.studio.app import Asked, Studio
 from headcount.studio.folder import LEDGERS, TABLES
+from headcount.toml_files import parse_toml
 
 PRACTISE = {
     "towns": "people = 6000",
@@ -110,9 +111,12 @@ def _is_config(path: Path) -> bool:
 
 
 def _out(studio: Studio, name: str) -> tuple[str, str]:
-    """The run directory of a config, or why it is no good one."""
+    """The run directory of a config, or why it is no TOML; its own screen says more."""
     try:
-        return studio.folder.name_of(studio.texts.load(name).run.out), ""
+        text = studio.texts.read(name)
+        run = parse_toml(text.text, source=name).get("run")
+        out = str(run["out"]) if isinstance(run, dict) and "out" in run else ""
+        return studio.folder.name_of(text.path.parent / out) if out else "", ""
     except HeadcountError as error:
         return "", str(error)
 

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from headcount.config.load import load_config, read_config
-from headcount.config.settings import Config
 from headcount.errors import ConfigError, InputError
 from headcount.files import write_text_atomic
 from headcount.studio.folder import Folder
 from headcount.toml_files import MOST_BYTES, parse_toml
 from headcount.typed import located
+
+if TYPE_CHECKING:
+    from headcount.config.settings import Config
 
 MOST_UNDO = 200
 
@@ -58,6 +60,8 @@ class Texts:
 
     def load(self, name: str) -> Config:
         """The config of a name, whose files are all inside the folder."""
+        from headcount.config.load import load_config  # with all methods: not for the first screen
+
         return self.folder.confine(load_config(self.read(name).path))
 
     def can_undo(self, text: Text) -> bool:
@@ -114,5 +118,7 @@ class Texts:
 
     def _check(self, new: str, old: Text) -> None:
         """Refuse a text that is no config, or names files outside."""
+        from headcount.config.load import read_config
+
         read = read_config(parse_toml(new, source=old.name), source=old.name)
         self.folder.confine(located(read, old.path.absolute().parent))
