@@ -20,7 +20,7 @@ from headcount.solve._residual import (
     step,
 )
 
-PATIENCE = 2
+PATIENCE = 6
 """Arcs that searches look at, for each there is, until potentials are set anew."""
 
 
