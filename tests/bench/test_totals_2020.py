@@ -13,8 +13,14 @@ from headcount.bench.nation_spine import (
     paths_beside_1,
 )
 from headcount.bench.product_2020 import CONTROLS, preset_2020
-from headcount.bench.recheck import recheck_2020
-from headcount.bench.totals_2020 import TotalsError, one_pass_must_fail, own_totals
+from headcount.bench.recheck import by_type, recheck_2020
+from headcount.bench.totals_2020 import (
+    TotalsError,
+    moved_totals,
+    one_pass_must_fail,
+    own_totals,
+)
+from headcount.bench.totals_in_bounds import bounds_of_groups, squared_error_within
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
 from headcount.tabulate.counts import every_level
@@ -61,7 +67,68 @@ def test_errors_of_leaves_are_added_up_along_the_spine(counts):
     for one in own_totals(preset_2020(), counts.schema, place):
         along = error[place.along_spine]
         sums = np.bincount(place.spine.ancestors(one.level), along)[one.ours]
-        assert one.errors(error).tolist() == sums.tolist()
+        assert one.added_up(error).tolist() == sums.tolist()
+
+
+def one_block_groups(counts):
+    (found,) = own_totals(
+        preset_2020(), counts.schema, counts.geography, levels=["block_group"], more=1
+    )
+    return found
+
+
+def test_block_groups_with_one_block_have_its_share_too_and_a_better_answer(counts):
+    moved, spine = one_block_groups(counts), counts.geography.spine
+    assert round(moved.sd, 2) == 1.65  # 1.75 sqrt(1256 / (1256 + 165))
+    depth = spine.depth("block_group")
+    siblings = np.bincount(spine.parents[depth])[spine.parents[depth]]
+    assert (moved.ours == ((np.bincount(spine.parents[depth + 1]) == 1) & (siblings > 1))).all()
+    assert moved.ours.sum() > 100
+
+
+def test_answers_cut_at_bounds_have_the_error_of_many_draws():
+    drawn = 1.65 * np.random.default_rng(5).standard_normal(400_000)
+    low, high = np.array([-9.0, -1.0, 2.0, 0.0, -20.0]), np.array([9.0, 2.5, 7.0, 0.0, -2.0])
+    cut = np.clip(drawn, low[:, None], high[:, None])
+    assert squared_error_within(low, high, 1.65) == pytest.approx((cut**2).mean(axis=1), rel=0.02)
+
+
+def test_a_tract_bounds_its_block_groups_by_all_that_the_others_cannot_hold(counts):
+    """One by one: of each type all that is left over, and no more than others can spare."""
+    spine, quarters = counts.geography.spine, counts.quarters
+    people = np.random.default_rng(2).integers(1, 9, (spine.size("block"), 8))
+    people *= (quarters.occupied > 0) | (quarters.vacant[:, None] * (np.arange(8) == 0) > 0)
+    low, high = bounds_of_groups(counts, people)
+    order = counts.geography.along_spine
+    occupied, vacant, released = quarters.occupied[order], quarters.vacant[order], people[order]
+    tract, group = spine.ancestors("tract"), spine.ancestors("block_group")
+    for b in np.random.default_rng(3).choice(spine.size("block_group"), 60, replace=False):
+        mine, at_least, at_most = group == b, 0, 0
+        others = (tract == tract[mine][0]) & ~mine
+        for k in range(8):
+            homes = vacant * (k == 0)
+            here, there = ((occupied[:, k] + homes)[one].sum() for one in (mine, others))
+            whole, floor = released[mine | others, k].sum(), int(k > 0)
+            at_least += max(floor * here, whole - 99_999 * there)
+            at_most += min(99_999 * here, whole - floor * there)
+        assert (low[b], high[b]) == (at_least, at_most)
+
+
+def test_one_block_groups_that_err_more_than_bounds_explain_are_a_fault(counts):
+    truth = by_type(counts.matrix, types=8)
+    chance = np.random.default_rng(4)
+
+    def readings(sd):
+        noise = np.rint(sd * chance.standard_normal(len(truth))).astype(np.int64)
+        people = truth.copy()
+        people[:, 0] += noise  # at home, where bounds of the true tracts are far from most
+        return {one.what: one for one in moved_totals(counts, one_block_groups(counts), [people])}
+
+    far = "one-block block_group totals beside their own answers, where bounds are far: root mean"
+    assert readings(1.65)[f"{far} square error"].passed
+    assert not readings(3.3)[f"{far} square error"].passed
+    cut = far.replace(", where bounds are far", " cut at bounds")
+    assert not readings(3.3)[f"{cut} square error"].passed
 
 
 def test_a_tenth_or_what_chance_explains_is_allowed():
@@ -102,6 +169,11 @@ def test_a_small_nation_is_measured_with_both():
     )
     assert tract.passed
     assert group.value < 15  # a small nation has few units, and small facilities that bind
+    for answers in ("their own answers cut at bounds", "their own answers, where bounds are far"):
+        assert readings[
+            f"one-block block_group totals beside {answers}: root mean square error"
+        ].passed
+    assert readings["one-block block_group totals: bias"].value > 0  # bounds are from below
     control = readings["with one pass: levels whose totals are as near"]
     assert control.passed
     assert "must be fewer than all" in control.note

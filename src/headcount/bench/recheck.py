@@ -59,15 +59,12 @@ def recheck_2020(counts: Counts, tables: Mapping[str, Any]) -> Broken:
     nobody under 18 in nursing homes, and totals of states as they are. The bounds of all units
     above, whatever the tree, follow from these and from sums over children.
     """
-    quarters, geography = counts.quarters, counts.geography
-    assert quarters is not None
-    stand = quarters.occupied.copy()
-    stand[:, 0] += quarters.vacant
-    types, leaf = stand.shape[1], tables[geography.leaf]
+    geography, (low, high) = counts.geography, leaf_bounds_2020(counts)
+    types, leaf = low.shape[1], tables[geography.leaf]
     found: Broken = {}
     people = by_type(leaf, types=types)
-    _add(found, "bounds by type", people < stand * np.arange(types).clip(max=1))
-    _add(found, "bounds by type", people > stand * CAP_FACILITY)
+    _add(found, "bounds by type", people < low)
+    _add(found, "bounds by type", people > high)
     kind, adult = np.divmod(leaf.indices // (leaf.shape[1] // types // 2), 2)
     _add(found, "nobody under 18 in nursing homes", (kind == NURSING) & (adult == 0))
     for level in geography.levels[: geography.depth("state") + 1]:
@@ -75,6 +72,15 @@ def recheck_2020(counts: Counts, tables: Mapping[str, Any]) -> Broken:
         _add(found, "exact totals", by_type(tables[level], types=types).sum(axis=1) != truth)
     _recheck_sums(found, geography, tables)
     return found
+
+
+def leaf_bounds_2020(counts: Counts) -> tuple[Ints, Ints]:
+    """The fewest and the most people of each type in every block, by the rules of 2020."""
+    quarters = counts.quarters
+    assert quarters is not None
+    stand = quarters.occupied.copy()
+    stand[:, 0] += quarters.vacant
+    return stand * np.arange(stand.shape[1]).clip(max=1), stand * CAP_FACILITY
 
 
 def _recheck_sums(found: Broken, geography: Geography, tables: Mapping[str, Any]) -> None:

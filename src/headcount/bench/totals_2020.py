@@ -5,13 +5,15 @@ everything else, so that its error is that of its own answer. Fitted together wi
 queries it is pulled by hundreds of noisy cells that cannot be negative.
 
 The benchmark asks it of the made-up nation along a spine; ``redistricting_2020`` of real tracts.
+Block groups that took over the share of their only block are asked apart, because most have a
+facility: how their tract bounds them is in ``totals_in_bounds``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from headcount.bench.figures import Reading
 from headcount.bench.nation_people import SEED, nation_2020
 from headcount.bench.nation_spine import along_made_up_spine
 from headcount.bench.product_2020 import BY_CELLS, CONTROLS, preset_2020
+from headcount.bench.recheck import by_type
+from headcount.bench.totals_in_bounds import bounds_of_groups, squared_error_within
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.topdown.mechanism import TopDown
@@ -32,6 +36,8 @@ TOTAL = "total"
 QUICK = {"share": 0.004, "replicates": 1}
 NEAR, STANDARD_ERRORS = 0.10, 2.5
 """How far an error may be from that of the answer: a part of it, or so many standard errors."""
+ROOM = 3.0
+"""Bounds are far from a total from so many standard deviations of its answer on."""
 
 
 def measure(*, share: float = 0.01, replicates: int = 4) -> list[Reading]:
@@ -42,28 +48,62 @@ def measure(*, share: float = 0.01, replicates: int = 4) -> list[Reading]:
     counts = along_made_up_spine(nation_2020(share, seed=SEED), seed=SEED)
     data, preset = Tabulated.of(counts), preset_2020()
     owned = own_totals(preset, counts.schema, counts.geography)
+    (moved,) = own_totals(preset, counts.schema, counts.geography, levels=LEVELS[-1:], more=1)
 
-    def runs(mechanism: TopDown) -> list[Ints]:
-        return [_leaf_errors(data, mechanism, seed=seed) for seed in range(replicates)]
+    def released(mechanism: TopDown) -> list[Ints]:
+        return [_by_type(data, mechanism, seed=seed) for seed in range(replicates)]
 
-    two, controls = runs(preset), {name: runs(made(preset)) for name, made in CONTROLS.items()}
+    def errors(runs: Sequence[Ints]) -> list[Ints]:
+        return [people.sum(axis=1) - counts.totals() for people in runs]
+
+    people = released(preset)
+    two = errors(people)
+    controls = {name: errors(released(made(preset))) for name, made in CONTROLS.items()}
     return [
         Reading("people", int(counts.matrix.sum()), "people", f"{len(two[0]):,} blocks"),
         *(found.reading() for found in totals_errors(owned, two)),
+        *moved_totals(counts, moved, people),
         *(
             Reading(f"{found.level} totals, {name}", found.error, "people", f"own {found.own:.2f}")
-            for name, errors in controls.items()
-            for found in totals_errors(owned, errors)
+            for name, made in controls.items()
+            for found in totals_errors(owned, made)
         ),
         one_pass_must_fail(totals_errors(owned, controls[BY_CELLS])),
         *_blocks(counts, {"two passes": two, **controls}),
     ]
 
 
-def _leaf_errors(data: Tabulated, mechanism: TopDown, *, seed: int) -> Ints:
-    """Released less true people of every leaf."""
+def _by_type(data: Tabulated, mechanism: TopDown, *, seed: int) -> Ints:
+    """Released people of every leaf by type of living quarters."""
     released = protect(data, mechanism, seed=seed).as_counts().tables[data.counts.geography.leaf]
-    return np.asarray(released.sum(axis=1), dtype=np.int64).reshape(-1) - data.counts.totals()
+    return by_type(released, types=len(data.counts.schema.attributes[0].levels))
+
+
+def moved_totals(counts: Counts, moved: OwnTotals, runs: Sequence[Ints]) -> list[Reading]:
+    """Totals of block groups with the share of their only block too.
+
+    where
+        moved   these block groups, and what their own answers give
+        runs    released people of every leaf by type of living quarters
+    """
+    truth = moved.added_up(counts.totals())
+    error = np.stack([moved.added_up(people.sum(axis=1)) - truth for people in runs])
+    bounds = np.array([bounds_of_groups(counts, people) for people in runs])
+    low, high = np.moveaxis(bounds[..., moved.ours], 1, 0) - truth
+    expected = sqrt(squared_error_within(low, high, moved.sd).mean())
+    room = (low <= -ROOM * moved.sd) & (high >= ROOM * moved.sd)
+    name, answers = f"one-block {moved.level}", "their own answers"
+    cut = TotalsError(
+        name, root_mean_square(error), expected, len(truth), len(runs), f"{answers} cut at bounds"
+    )
+    found = [cut]
+    if room.any():
+        far, beside = root_mean_square(error[room]), f"{answers}, where bounds are far"
+        units = ceil(room.sum() / len(runs))
+        found += [TotalsError(name, far, moved.sd, units, len(runs), beside)]
+    said = f"answers alone {moved.sd:.2f}; {(low > 0).mean():.0%} must be above the truth"
+    bias = Reading(f"{name} totals: bias", float(error.mean()), "people", said)
+    return [*(one.reading() for one in found), bias]
 
 
 def _blocks(counts: Counts, made: Mapping[str, Sequence[Ints]]) -> list[Reading]:
@@ -91,11 +131,11 @@ def _blocks(counts: Counts, made: Mapping[str, Sequence[Ints]]) -> list[Reading]
 
 @dataclass(frozen=True, eq=False)
 class OwnTotals:
-    """Units of a level of the measured tree that have its own share, and their answers' error.
+    """Units of a level of the measured tree that have one share, and their answers' error.
 
     where
         unit    for each leaf of the published tree its unit of the level
-        ours    which of the level's units have the level's share, no more and no less
+        ours    which of the level's units have that share, no more and no less
         sd      standard deviation of the answer to their total
     """
 
@@ -104,9 +144,9 @@ class OwnTotals:
     ours: Flags
     sd: float
 
-    def errors(self, error: Ints) -> Ints:
-        """Errors of leaves added up to these units."""
-        return np.bincount(self.unit, error, minlength=len(self.ours))[self.ours].astype(np.int64)
+    def added_up(self, leaves: Ints) -> Ints:
+        """Counts, or errors, of leaves added up to these units."""
+        return np.bincount(self.unit, leaves, minlength=len(self.ours))[self.ours].astype(np.int64)
 
 
 def own_totals(
@@ -115,8 +155,12 @@ def own_totals(
     geography: Geography,
     *,
     levels: Sequence[str] = LEVELS,
+    more: int = 0,
 ) -> list[OwnTotals]:
-    """Units of the measured tree whose share was not moved."""
+    """Units of the measured tree with their level's share, and with those of ``more`` levels below.
+
+    With none, these are the units whose share was not moved.
+    """
     tree, found = mechanism.tree(geography), []
     planned = planned_noise(mechanism, schema, tree)
     shares = mechanism.unit_shares(tree)
@@ -124,12 +168,14 @@ def own_totals(
     for level in levels:
         unit = np.empty(len(order), dtype=np.int64)
         unit[order] = tree.ancestors(level)
-        ours = np.ones(tree.size(level), dtype=bool)
+        noise, ours = planned[level, TOTAL], np.full(tree.size(level), more == 0)
         if shares is not None:
-            ours = shares.classes(level)[1] == 1
-        law = planned[level, TOTAL].law
-        assert law is not None
-        found.append(OwnTotals(level, unit, ours, sqrt(law.variance)))
+            ours = shares.classes(level)[1] == 1 + more
+            own = noise.classes[1 + more]
+            assert own is not None
+            noise = own
+        assert noise.law is not None
+        found.append(OwnTotals(level, unit, ours, sqrt(noise.law.variance)))
     return found
 
 
@@ -142,6 +188,7 @@ class TotalsError:
     own: float
     units: int
     runs: int
+    beside: str = "their own answers"
 
     @property
     def away(self) -> float:
@@ -161,7 +208,7 @@ class TotalsError:
     def reading(self) -> Reading:
         """As a figure with its limit."""
         return Reading(
-            f"{self.level} totals beside their own answers: root mean square error",
+            f"{self.level} totals beside {self.beside}: root mean square error",
             100 * self.away,
             "% away",
             f"{self.error:.2f} against {self.own:.2f}; {self.units:,} units, {self.runs} runs",
@@ -174,7 +221,7 @@ def totals_errors(owned: Iterable[OwnTotals], runs: Sequence[Ints]) -> list[Tota
     return [
         TotalsError(
             one.level,
-            root_mean_square(np.concatenate([one.errors(error) for error in runs])),
+            root_mean_square(np.concatenate([one.added_up(error) for error in runs])),
             one.sd,
             int(one.ours.sum()),
             len(runs),

@@ -9,6 +9,7 @@ import pytest
 
 from headcount.errors import ConfigError
 from headcount.mechanisms import losses_of, total_loss
+from headcount.mechanisms.topdown._level import prepare_level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.privacy import UnitOfPrivacy
 from headcount.tabulate import CELLS
@@ -97,6 +98,24 @@ def test_answers_have_the_noise_of_their_own_share():
     # The first county has the shares of three levels, the second its own: 9/10 and 2/10.
     assert spread == pytest.approx([laws[0], laws[1]], rel=0.1)
     assert laws[1] / laws[0] == pytest.approx(9 / 2, rel=0.05)
+
+
+def test_least_squares_trusts_each_unit_by_the_noise_of_its_own_share():
+    mechanism = bypassing()
+    made = Measurements(every_level(people()), mechanism, keyed(), run=0)
+    town = prepare_level(
+        "town",
+        schema=SCHEMA,
+        settings=mechanism,
+        planned=made.planned,
+        restrictions=(),
+        of_unit=made.classes["town"],
+    )
+    cells, families = town.weights_of(np.arange(3))
+    # 1 / variance = rho x share of the query x share of the unit: 0, its own, its block's too
+    own = float(RHO) * np.array([0, 3, 7]) / 10
+    assert cells == pytest.approx(own * 2 / 3, rel=1e-6)
+    assert families[:, town.families.index("kind")] == pytest.approx(own / 3, rel=1e-6)
 
 
 def test_a_release_adds_up_and_only_children_are_their_parents():
