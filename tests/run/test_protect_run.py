@@ -202,12 +202,14 @@ def test_the_publishable_half_holds_no_digest_of_the_truth_and_no_path(town: Pat
     }
     assert [what for what, text in truths.items() if text in published] == []
     assert digest.encode() in b"".join(contents(directory.internal).values())  # the search works
-    # All that looks like a digest is of the config, of a published file, or keyed.
+    # All that looks like a digest is of the config, of the places of the tables, of a published
+    # file, or keyed.
     receipt = read_receipt(directory.release)
     manifest = json.loads((directory.release / "manifest.json").read_text())
     explained = {
         manifest["sha256"],
         receipt["config_digest"],
+        read_release(directory.release).geography.digest,
         receipt["data_digest"].removeprefix("hmac-sha256:"),
         *manifest["files"].values(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
@@ -140,10 +141,15 @@ class AttributeColumn:
         """Whether a value stands for nothing; a fixed rule, which no other row changes."""
         if value is None or value in self.missing_values:
             return True
-        real = {*(self.levels or ()), *self.real_levels, *(value for value, _ in self.values)}
-        if self.missing == "refuse" or value in real:
+        if self.missing == "refuse" or value in self._real:
             return False
         return value.strip().casefold() in NO_VALUE
+
+    @cached_property
+    def _real(self) -> frozenset[str]:
+        """Values that are levels, however they look."""
+        mapped = (value for value, _ in self.values)
+        return frozenset((*(self.levels or ()), *self.real_levels, *mapped))
 
 
 def without_missing(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
