@@ -17,6 +17,7 @@ from headcount.config.load import load_config
 from headcount.errors import InputError, RunError
 from headcount.init import draft, write_draft
 from headcount.release.directory import RunDirectory
+from headcount.release.store import read_receipt
 from headcount.run.protect import protect_run
 from headcount.run.publish import publish_checks, python_script, shell_script, write_zip
 from headcount.studio.compare import report_inside
@@ -84,19 +85,46 @@ def test_a_changed_file_and_a_link_are_not_packed(client: Client, tmp_path: Path
         own.write_bytes(content)
 
 
+def test_a_release_elsewhere_is_not_packed(client: Client, tmp_path: Path):
+    own = release(client)
+    own.rename(tmp_path / "elsewhere")
+    try:
+        own.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(RunError, match="found a link, expected a folder of the run"):
+            write_zip(RunDirectory(own.parent), io.BytesIO())
+        assert client.get("/publish/zip", config=NAME).status == 422
+    finally:
+        own.unlink()
+        (tmp_path / "elsewhere").rename(own)
+
+
+def test_checks_before_publishing_are_of_the_release_whatever_the_config_says_now(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    directory = RunDirectory(release(client).parent)
+    receipt = read_receipt(directory.release)
+    monkeypatch.setattr(
+        "headcount.run.publish.read_receipt",
+        lambda _: {**receipt, "key_kind": "seed", "ledger": "dataset 'people'"},
+    )
+    found = {one.question: (one.passed, one.words) for one in publish_checks(directory)}
+    assert found["Is the noise secret?"] == (False, "seeded: not private")
+    assert found["Does a ledger keep account?"] == (True, "dataset 'people'")
+
+
 def test_checks_before_publishing_fire(client: Client):
-    config = client.studio.folder.root / NAME
-    answers = [one.passed for one in publish_checks(load_config(config))]
+    directory = RunDirectory(release(client).parent)
+    answers = [one.passed for one in publish_checks(directory)]
     assert answers == [True, True, True, True, False, False]
-    key = RunDirectory(release(client).parent).key
+    key = directory.key
     receipt = release(client) / "receipt.json"
     content = receipt.read_text()
     try:
         key.write_text("secret")
-        assert [one.passed for one in publish_checks(load_config(config))][1] is False
+        assert [one.passed for one in publish_checks(directory)][1] is False
         receipt.write_text(content.replace(" ", "", 1))
         with pytest.raises(RunError, match="found a missing or changed file"):
-            publish_checks(load_config(config))
+            publish_checks(directory)
     finally:
         key.unlink()
         receipt.write_text(content)

@@ -9,7 +9,6 @@ from shutil import copyfileobj
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from headcount.config.settings import Config
 from headcount.errors import HeadcountError, RunError
 from headcount.files import stranger
 from headcount.release.dictionary import DICTIONARY
@@ -63,18 +62,21 @@ def _kind(name: str) -> str:
     return "protected counts" if name.endswith((".parquet", ".csv")) else "part of the release"
 
 
-def publish_checks(config: Config) -> tuple[PublishCheck, ...]:
-    """What can be checked by a program before a release is published."""
-    directory, run = RunDirectory(config.run.out), config.run
-    found = [_whole(directory)]
-    guarantee = guarantee_from_json(read_receipt(directory.release)["guarantee"])
+def publish_checks(directory: RunDirectory) -> tuple[PublishCheck, ...]:
+    """What can be checked by a program before a release is published.
+
+    By the release's own receipt: the config may have been changed since.
+    """
+    found, receipt = [_whole(directory)], read_receipt(directory.release)
+    guarantee = guarantee_from_json(receipt["guarantee"])
+    seeded, recorded = receipt["key_kind"] == "seed", receipt["ledger"].startswith("dataset ")
     read_off = [one for one in guarantee.released_exactly if one.startswith("which ")]
     found += [
         PublishCheck("Is the key destroyed?", not directory.key.exists(), "internal/run.key"),
         PublishCheck(
             "Is the noise secret?",
-            run.seed is None,
-            "drawn from the operating system" if run.seed is None else "seeded: not private",
+            not seeded,
+            "seeded: not private" if seeded else "drawn from the operating system",
         ),
         PublishCheck(
             "Does the release promise anything?",
@@ -88,8 +90,8 @@ def publish_checks(config: Config) -> tuple[PublishCheck, ...]:
         ),
         PublishCheck(
             "Does a ledger keep account?",
-            run.ledger is not None,
-            f"dataset {run.dataset}" if run.ledger else "nothing stops a second release",
+            recorded,
+            receipt["ledger"] if recorded else "nothing stops a second release",
         ),
     ]
     return tuple(found)
@@ -106,6 +108,8 @@ def _whole(directory: RunDirectory) -> PublishCheck:
 
 def write_zip(directory: RunDirectory, to: IO[bytes]) -> None:
     """The files of ``release/`` that the manifest lists, and no others; always the same bytes."""
+    if why := stranger(directory.release.lstat()):
+        raise RunError(f"{directory.release}: found {why}, expected a folder of the run")
     inside = directory.release.resolve()
     with ZipFile(to, "w", ZIP_DEFLATED) as archive:
         for one in outgoing(directory):

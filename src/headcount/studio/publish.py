@@ -46,7 +46,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         out=out,
         files=outgoing(directory),
         withheld=WITHHELD,
-        checks=publish_checks(config),
+        checks=publish_checks(directory),
         promise=guarantee_from_json(receipt["guarantee"]),
         shell=shell_script(asked.config, out),
         python=python_script(asked.config, text),
