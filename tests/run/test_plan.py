@@ -21,7 +21,7 @@ from headcount.mechanisms.topdown.accuracy import ExpectedErrors
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.plan import plan, suggested, with_change
+from headcount.run.plan import plan, suggested, with_changes
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
@@ -115,19 +115,44 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
 
 
 def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
-    changed = with_change(topdown(), PLACES, "levels.level_1", "0.65")
+    changed = with_changes(topdown(), PLACES, {"levels.level_1": "0.65"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 10),
         "level_1": Fraction(13, 20),
         "level_2": Fraction(1, 4),
     }
-    queries = with_change(topdown(), PLACES, "queries.cells", "0.75")
+    queries = with_changes(topdown(), PLACES, {"queries.cells": "0.75"})
     assert dict(queries.query_shares) == {
         "total": Fraction(1, 10),
         "sex": Fraction(3, 20),
         "cells": Fraction(3, 4),
     }
-    assert with_change(topdown(), PLACES, "epsilon", "2").epsilon == 2
+    assert with_changes(topdown(), PLACES, {"epsilon": "2"}).epsilon == 2
+
+
+def test_every_share_that_is_named_is_as_it_was_asked_for() -> None:
+    changes = {"levels.whole": "0.4", "levels.level_1": "0.4", "rho": "2"}
+    changed = with_changes(topdown(), PLACES, changes)
+    assert changed.rho == 2
+    assert dict(changed.level_shares or ()) == {
+        "whole": Fraction(2, 5),
+        "level_1": Fraction(2, 5),
+        "level_2": Fraction(1, 5),
+    }
+    own = topdown(level_queries={"whole": {"sex": "1/4", "total": "1/4", "cells": "1/2"}})
+    queries = with_changes(own, PLACES, {"queries.cells": "0.3", "queries.sex": "0.6"})
+    expected = {"total": Fraction(1, 10), "sex": Fraction(3, 5), "cells": Fraction(3, 10)}
+    assert dict(queries.query_shares) == dict(dict(queries.level_queries)["whole"]) == expected
+
+
+def test_all_shares_can_be_named_if_they_add_up_to_1() -> None:
+    named = {"levels.whole": "0.1", "levels.level_1": "0.1", "levels.level_2": "0.8"}
+    changed = with_changes(topdown(), PLACES, named)
+    assert [share for _, share in changed.level_shares or ()] == [
+        Fraction(1, 10),
+        Fraction(1, 10),
+        Fraction(4, 5),
+    ]
 
 
 def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None:
@@ -142,7 +167,7 @@ def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None
 
 
 def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() -> None:
-    changed = with_change(topdown(levels="equal"), PLACES, "levels.level_1", "1/2")
+    changed = with_changes(topdown(levels="equal"), PLACES, {"levels.level_1": "1/2"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 4),
         "level_1": Fraction(1, 2),
@@ -194,14 +219,36 @@ def test_a_goal_about_one_query_serves_it() -> None:
             lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), SCHEMA, PLACES),
             "found 'sampling' before topdown",
         ),
-        (lambda: with_change(topdown(), PLACES, "levels.county", "0.5"), "found 'levels.county'"),
         (
-            lambda: with_change(topdown(), PLACES, "levels.whole", "1"),
+            lambda: with_changes(topdown(), PLACES, {"levels.county": "0.5"}),
+            "found 'levels.county'",
+        ),
+        (
+            lambda: with_changes(topdown(), PLACES, {"levels.whole": "1"}),
             "expected a share between 0 and 1",
         ),
         (
-            lambda: with_change(topdown(), PLACES, "shares", "1"),
+            lambda: with_changes(topdown(), PLACES, {"shares": "1"}),
             "expected rho, epsilon, levels.NAME",
+        ),
+        (
+            lambda: with_changes(
+                topdown(), PLACES, {"levels.whole": "0.4", "levels.level_1": "0.6"}
+            ),
+            "found levels with shares that add up to 1, expected less than 1, which leaves "
+            "something for 'level_2'",
+        ),
+        (
+            lambda: with_changes(
+                topdown(level_queries={"whole": {"sex": "1/2", "cells": "1/2"}}),
+                PLACES,
+                {"queries.sex": "0.3", "queries.cells": "0.3"},
+            ),
+            "found queries at whole with shares that add up to 3/5, expected exactly 1",
+        ),
+        (
+            lambda: with_changes(topdown(), PLACES, {"rho": "1", "epsilon": "1"}),
+            "found rho and epsilon, expected one of them",
         ),
         (
             lambda: suggested(
@@ -299,6 +346,10 @@ def test_places_that_are_known_from_the_people_alone_are_refused(config: Path) -
     ("option", "message"),
     [
         (["--set", "levels.tract"], "expected KEY=VALUE"),
+        (
+            ["--set", "levels.tract=0.1", "--set", "levels.tract=0.2"],
+            "found levels.tract twice, expected once",
+        ),
         (["--area", "north=tract"], "expected NAME=LEVEL:CODE,CODE,..."),
         (["--goal", "best"], "expected 'balanced' or 'minimax'"),
         (["--goal", "minimax", "--want", "tract=2"], "expected LEVEL.QUERY=NUMBER, above 0"),

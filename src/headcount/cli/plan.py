@@ -64,7 +64,7 @@ def plan(
     from headcount.cli.options import print_json
     from headcount.config.load import load_config
     from headcount.mechanisms import Chain
-    from headcount.run.plan import domain_of, suggested, topdown_of, with_change
+    from headcount.run.plan import domain_of, suggested, topdown_of, with_changes
     from headcount.run.plan import plan as planned
 
     loaded = load_config(config)
@@ -74,12 +74,7 @@ def plan(
     tables = {"as configured": planned(settings, schema, geography, areas=areas)}
     if change:
         settings = tables["as configured"].settings
-        for one in change:
-            key, equals, value = one.partition("=")
-            if not equals:
-                raise ConfigError("plan", place="--set", found=repr(one), expected="KEY=VALUE")
-            tree = settings.tree(geography)
-            settings = with_change(settings, tree, key.strip(), value.strip())
+        settings = with_changes(settings, settings.tree(geography), _changes(change))
         tables[", ".join(change)] = planned(settings, schema, geography, areas=areas)
     if goal or want:
         found = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))
@@ -94,6 +89,19 @@ def plan(
     if goal:
         typer.echo("\nthe suggested shares, for the config:\n")
         typer.echo(_toml(found))
+
+
+def _changes(given: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE, each key once."""
+    found: dict[str, str] = {}
+    for one in given:
+        key, equals, value = (part.strip() for part in one.partition("="))
+        if not equals:
+            raise ConfigError("plan", place="--set", found=repr(one), expected="KEY=VALUE")
+        if key in found:
+            raise ConfigError("plan", place="--set", found=f"{key} twice", expected="once")
+        found[key] = value
+    return found
 
 
 def _goal(text: str) -> Goal:

@@ -117,46 +117,55 @@ def _inside(
     return inside if tree is published else inside[published.along_spine]
 
 
-def with_change(settings: TopDown, tree: Geography, key: str, value: str) -> TopDown:
-    """Settings with another loss, or another share of a level or query and less for the others.
+def with_changes(settings: TopDown, tree: Geography, changes: Mapping[str, str]) -> TopDown:
+    """Settings with another loss, or other shares of some levels or queries and less for the rest.
 
-    ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: shares of all others keep their
-    proportions, so that everything still adds up to 1.
+    ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: every named share is as it says, and
+    shares of all others keep their proportions, so that everything still adds up to 1.
 
     where
         tree   the places that are measured: without shares, levels have equal parts
     """
-    amount = exact(value, name=f"--set {key}")
-    kind, _, name = key.partition(".")
-    if key == "rho":
-        return replace(settings, rho=amount, epsilon=None)
-    if key == "epsilon":
-        return replace(settings, epsilon=amount, rho=None)
-    if kind == "levels" and name:
-        return replace(
-            settings, levels=Pairs.of(_shifted(_levels(settings, tree), name, amount, key))
-        )
-    if kind == "queries" and name:
-        return _with_query(settings, name, amount, key)
-    raise ConfigError(
-        "plan",
-        place="--set",
-        found=repr(key),
-        expected="rho, epsilon, levels.NAME or queries.NAME",
-    )
+    amounts = {key: exact(value, name=f"--set {key}") for key, value in changes.items()}
+    shares: dict[str, dict[str, Fraction]] = {"levels": {}, "queries": {}}
+    for key, amount in amounts.items():
+        kind, _, name = key.partition(".")
+        if kind in shares and name:
+            shares[kind][name] = amount
+        elif key not in ("rho", "epsilon"):
+            raise ConfigError(
+                "plan",
+                place="--set",
+                found=repr(key),
+                expected="rho, epsilon, levels.NAME or queries.NAME",
+            )
+    if "rho" in amounts and "epsilon" in amounts:
+        raise ConfigError("plan", place="--set", found="rho and epsilon", expected="one of them")
+    if "rho" in amounts:
+        settings = replace(settings, rho=amounts["rho"], epsilon=None)
+    if "epsilon" in amounts:
+        settings = replace(settings, epsilon=amounts["epsilon"], rho=None)
+    if levels := shares["levels"]:
+        known = _levels(settings, tree)
+        settings = replace(settings, levels=Pairs.of(_shifted(known, levels, kind="levels")))
+    if queries := shares["queries"]:
+        settings = _with_queries(settings, queries)
+    return settings
 
 
-def _with_query(settings: TopDown, name: str, amount: Fraction, key: str) -> TopDown:
-    """Another share of a query, also at levels with shares of their own that ask it."""
-    shares = _shifted(dict(settings.query_shares), name, amount, key)
+def _with_queries(settings: TopDown, named: Mapping[str, Fraction]) -> TopDown:
+    """Other shares of queries, also at levels with shares of their own that ask them."""
+    shares = _shifted(dict(settings.query_shares), named, kind="queries")
     queries = {
         one: replace(query, share=shares[one]) if one in shares else query
         for one, query in settings.queries
     }
-    levels = {
-        level: Pairs.of(_shifted(dict(own), name, amount, key)) if name in dict(own) else own
-        for level, own in settings.level_queries
-    }
+    levels = {}
+    for level, own in settings.level_queries:
+        here = {name: amount for name, amount in named.items() if name in dict(own)}
+        levels[level] = (
+            Pairs.of(_shifted(dict(own), here, kind="queries", at=f" at {level}")) if here else own
+        )
     return replace(settings, queries=Pairs.of(queries), level_queries=Pairs.of(levels))
 
 
@@ -249,14 +258,30 @@ def _levels(settings: TopDown, tree: Geography) -> dict[str, Fraction]:
 
 
 def _shifted(
-    shares: Mapping[str, Fraction], name: str, amount: Fraction, key: str
+    shares: Mapping[str, Fraction], named: Mapping[str, Fraction], *, kind: str, at: str = ""
 ) -> dict[str, Fraction]:
-    """Shares with one of them set, the others in proportion."""
-    if name not in shares:
-        raise ConfigError("plan", place="--set", found=repr(key), expected=one_of(list(shares)))
-    if not 0 < amount < 1 or len(shares) == 1:
+    """Shares with the named ones set, the others in proportion."""
+    for name, amount in named.items():
+        if name not in shares:
+            found, expected = repr(f"{kind}.{name}"), one_of(list(shares))
+            raise ConfigError("plan", place="--set", found=found, expected=expected)
+        if not 0 < amount < 1:
+            raise ConfigError(
+                "plan",
+                place="--set",
+                found=f"{kind}.{name} = {amount}",
+                expected="a share between 0 and 1",
+            )
+    rest, left = 1 - sum(named.values()), [one for one in shares if one not in named]
+    if rest < 0 or (rest == 0) != (not left):
+        less = f"less than 1, which leaves something for {', '.join(map(repr, left))}"
         raise ConfigError(
-            "plan", place="--set", found=f"{key} = {amount}", expected="a share between 0 and 1"
+            "plan",
+            place="--set",
+            found=f"{kind}{at} with shares that add up to {1 - rest}",
+            expected=less if left else "exactly 1: no other has a share",
         )
-    rest = (1 - amount) / (1 - shares[name])
-    return {one: amount if one == name else share * rest for one, share in shares.items()}
+    before = sum(shares[one] for one in left)
+    return {
+        one: named[one] if one in named else share * rest / before for one, share in shares.items()
+    }
