@@ -10,6 +10,7 @@ import re
 import sys
 import tomllib
 from decimal import Decimal, InvalidOperation
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,11 @@ _TEXT = re.compile(
 )
 
 
-def read_toml(path: Path, *, expected: str) -> dict[str, Any]:
+def read_toml(path: Path, *, expected: str, only_if: str = "") -> dict[str, Any]:
     """The content of a TOML file; ``expected`` says which, where there is none.
 
-    Decimals keep the digits that were typed: 0.1 is 1/10, not the nearest binary float.
+    Decimals keep the digits that were typed: 0.1 is 1/10, not the nearest binary float. With
+    ``only_if``, a SHA-256 in hexadecimal digits, a file with any other bytes is refused.
     """
     source = str(path)
     if path.is_dir():
@@ -41,8 +43,15 @@ def read_toml(path: Path, *, expected: str) -> dict[str, Any]:
         raise ConfigError(
             source, found=f"a file of {size:,} bytes", expected=f"at most {MOST_BYTES:,}"
         )
+    content = path.read_bytes()
+    if only_if and sha256(content).hexdigest() != only_if.lower():
+        raise ConfigError(
+            source,
+            found="another text than the one that was confirmed (its SHA-256 differs)",
+            expected="the same: look at it and confirm it again",
+        )
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise _not_toml(source, str(error)) from None
     return parse_toml(text, source=source)

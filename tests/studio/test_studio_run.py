@@ -14,6 +14,7 @@ from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
+from headcount.studio.jobs import Job
 from tests.studio.client import Answer, Client, running
 from tests.studio.people import declare, messy_people
 
@@ -121,11 +122,37 @@ def test_a_confirmation_is_for_the_config_that_was_shown(client: Client):
     client.post("/plan/save", config=NAME, version=version, amount="1.25")
     page = client.post("/run/start", config=NAME, once=once)
     assert page.status == 422
-    assert "found another config than the one that was confirmed" in page.text
+    assert "found another text than the one that was confirmed" in page.text
     assert client.post("/run/start", config=NAME, once="guess").at == f"/run?config={NAME}"
     assert "found nothing" in client.post("/run/start", config=NAME).text
     assert client.studio.jobs.find(f"protect {NAME}") is None
     assert ledger(client).balance("census").runs == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("epsilon = 1 ", "epsilon = 1.25 "), ('"l.sqlite"', '"other.sqlite"')]
+)
+def test_a_config_that_an_editor_changes_after_the_confirmation_is_not_run(
+    client: Client, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+):
+    root = client.studio.folder.root
+    declare(root / "other.sqlite", dataset="census", epsilon="9")
+    once = confirm(client)
+    start = client.studio.jobs.start
+
+    def edited(about: str, arguments: list[str]) -> Job:
+        """An editor comes between the studio's last look and the start of the command."""
+        path = root / NAME
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+        return start(about, arguments)
+
+    monkeypatch.setattr(client.studio.jobs, "start", edited)
+    client.post("/run/start", config=NAME, once=once)
+    assert "found another text than the one that was confirmed" in wait(client)
+    assert ledger(client).balance("census").runs == 0
+    assert Ledger.open(root / "other.sqlite").balance("census").runs == 0
+    assert not out(client).path.exists()
 
 
 def test_a_run_that_was_killed_is_resumed_without_a_second_spend(

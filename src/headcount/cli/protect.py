@@ -16,6 +16,12 @@ def protect(
     as_json: AsJson = False,
     quiet: Quiet = False,
     progress_file: ProgressFile = None,
+    only_if: Annotated[
+        str,
+        typer.Option(
+            help="Refuse a config whose SHA-256 is another: one changed since you looked."
+        ),
+    ] = "",
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.
 
@@ -45,7 +51,7 @@ def protect(
     from headcount.run.protect import protect_run
 
     progress = progress_of(quiet=quiet or as_json, file=progress_file)
-    path = protect_run(config, engine=engine, progress=progress)
+    path = protect_run(config, engine=engine, progress=progress, only_if=only_if)
     receipt = read_receipt(path / "release")
     sentences = guarantee_from_json(receipt["guarantee"]).sentences()
     if as_json:

@@ -27,10 +27,13 @@ LISTS = {"mechanism": MECHANISMS, "metric": METRICS, "attack": ATTACKS}
 """Tables that may stand several times, and where their names are found."""
 
 
-def load_config(path: Path) -> Config:
-    """Read a TOML config; any fault is a ConfigError with file, key, found and expected."""
-    config = read_config(read_toml(path, expected="a TOML config"), source=str(path))
-    return _from_folder(config, path)
+def load_config(path: Path, *, only_if: str = "") -> Config:
+    """Read a TOML config; any fault is a ConfigError with file, key, found and expected.
+
+    With ``only_if`` it is refused unless that is the SHA-256 of the file.
+    """
+    tables = read_toml(path, expected="a TOML config", only_if=only_if)
+    return _from_folder(read_config(tables, source=str(path)), path)
 
 
 def load_comparison(path: Path) -> ComparisonConfig:

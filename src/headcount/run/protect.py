@@ -159,16 +159,21 @@ def _refused(directory: RunDirectory, error: TruthError) -> RunError:
 
 
 def protect_run(
-    config_file: Path, *, engine: EngineName | None = None, progress: Progress = silent
+    config_file: Path,
+    *,
+    engine: EngineName | None = None,
+    progress: Progress = silent,
+    only_if: str = "",
 ) -> Path:
     """Run ``protect`` for a config file; return the run's directory.
 
     The order is what makes a crash harmless: the run is bound to its data, config and key; the
     spend is recorded; only then is noise drawn. The manifest is written last, then the key is
     destroyed. The same command resumes an unfinished run to the same release, with one spend.
-    ``engine`` comes before that of the config.
+    ``engine`` comes before that of the config; ``only_if`` is the SHA-256 of the only file that
+    may be run: what a person has confirmed is what is read here, once.
     """
-    config = load_config(config_file)
+    config = load_config(config_file, only_if=only_if)
     if engine is not None:
         config = replace(config, run=replace(config.run, engine=engine))
     digest = config_digest(config).hex()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from hashlib import sha256
 from threading import Lock
 from typing import Any
 
 from starlette.responses import Response
 
-from headcount.config.load import config_digest
-from headcount.errors import HeadcountError, RunError
+from headcount.errors import HeadcountError
 from headcount.privacy import Ledger
 from headcount.privacy.loss import figure
 from headcount.run.close import close_run
@@ -62,13 +62,14 @@ def progress(studio: Studio, asked: Asked) -> Response:
 
 def confirm(studio: Studio, asked: Asked) -> Response:
     """Check everything, as ``headcount check`` does, and say what would be spent."""
-    config = studio.texts.load(asked.config)
+    digest = sha256(studio.texts.read(asked.config).path.read_bytes()).hexdigest()
+    config = studio.texts.load(asked.config, only_if=digest)
     prepared, fault = None, ""
     try:
         prepared = prepare_run(config)
     except HeadcountError as error:
         fault = str(error)
-    words = {} if prepared is None else _spending(studio, asked, prepared)
+    words = {} if prepared is None else _spending(studio, asked, prepared, digest)
     return studio.page(
         "confirm.html.j2",
         here="run",
@@ -81,13 +82,13 @@ def confirm(studio: Studio, asked: Asked) -> Response:
     )
 
 
-def _spending(studio: Studio, asked: Asked, prepared: Prepared) -> dict[str, Any]:
-    """Dataset, loss and remainder; and a confirmation that is good for one run of this config."""
+def _spending(studio: Studio, asked: Asked, prepared: Prepared, digest: str) -> dict[str, Any]:
+    """Dataset, loss and remainder; and a confirmation that is good for one run of this file."""
     run = prepared.config.run
     once = secrets.token_urlsafe(16)
     given: dict[str, tuple[str, str]] = studio.held.setdefault("confirmations", {})
     with _taking:
-        given[once] = (asked.config, config_digest(prepared.config).hex())
+        given[once] = (asked.config, digest)
         for old in list(given)[:-MOST_CONFIRMATIONS]:
             del given[old]
     left = ""
@@ -97,6 +98,7 @@ def _spending(studio: Studio, asked: Asked, prepared: Prepared) -> dict[str, Any
     visible = studio.accepted or prepared.public
     return {
         "once": once,
+        "digest": digest,
         "dataset": run.dataset,
         "ledger": None if run.ledger is None else studio.folder.name_of(run.ledger),
         "left": left,
@@ -120,12 +122,9 @@ def start(studio: Studio, asked: Asked) -> Response:
         if confirmed is None:  # clicked twice, sent again by a reload, or another start's
             return studio.go("/run", config=asked.config)
         name, digest = confirmed
-        if config_digest(studio.texts.load(name)).hex() != digest:
-            raise RunError(
-                f"{name}: found another config than the one that was confirmed, expected the same: "
-                "check it again"
-            )
-        studio.jobs.start(about(name), ["protect", name])
+        studio.texts.load(name, only_if=digest)
+        # The command reads the file anew, and refuses it if an editor has changed it since.
+        studio.jobs.start(about(name), ["protect", name, "--only-if", digest])
     return studio.go("/run", config=name)
 
 

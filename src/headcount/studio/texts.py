@@ -58,11 +58,11 @@ class Texts:
         except UnicodeDecodeError:
             raise InputError(name, found="a file that is not UTF-8", expected="TOML") from None
 
-    def load(self, name: str) -> Config:
-        """The config of a name, whose files are all inside the folder."""
+    def load(self, name: str, *, only_if: str = "") -> Config:
+        """The config of a name, whose files are all inside the folder; ``only_if`` a SHA-256."""
         from headcount.config.load import load_config  # with all methods: not for the first screen
 
-        return self.folder.confine(load_config(self.read(name).path))
+        return self.folder.confine(load_config(self.read(name).path, only_if=only_if))
 
     def can_undo(self, text: Text) -> bool:
         """Whether there is an edit to take back."""
