@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,18 @@ BAD = {
         "3",
         "a list",
     ),
+    "a choice without a reason": (
+        GOOD + '\n[choice]\ncase = "a"\n',
+        "choice.reason",
+        "nothing",
+        "a value",
+    ),
+    "a choice with an empty reason": (
+        GOOD + '\n[choice]\ncase = "a"\nreason = " "\n',
+        "choice.reason",
+        "no text",
+        "some words",
+    ),
     "not TOML": ("[population\n", "", "text that is not TOML", "TOML"),
     "a key twice": (
         sub("epsilon", "epsilon = 1\nepsilon = 2"),
@@ -301,6 +314,24 @@ def test_a_bad_config_says_where_what_and_what_instead(case: str, tmp_path: Path
     assert found in error.found
     assert expected in error.expected
     assert str(error).startswith(f"{path}: {place}")
+    assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]
+
+
+def test_a_choice_is_a_note_that_changes_no_digest(tmp_path: Path):
+    before = load_config(write(tmp_path, GOOD))
+    noted = load_config(write(tmp_path, GOOD + '\n[choice]\ncase = "a"\nreason = "b"\n'))
+    assert noted.choice is not None
+    assert (noted.choice.case, noted.choice.reason) == ("a", "b")
+    assert config_digest(noted) == config_digest(before)
+
+
+def test_a_config_is_read_only_if_it_has_the_digest_that_was_confirmed(tmp_path: Path):
+    path = write(tmp_path, GOOD)
+    digest = sha256(path.read_bytes()).hexdigest()
+    assert load_config(path, only_if=digest.upper()) == load_config(path)
+    path.write_text(GOOD + "# more\n")
+    with pytest.raises(ConfigError, match="found another text than the one that was confirmed"):
+        protect_run(path, only_if=digest)
     assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]
 
 

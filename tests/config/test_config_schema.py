@@ -49,6 +49,10 @@ def test_a_list_of_mechanisms_fits():
     assert VALIDATOR.is_valid(GOOD | {"mechanism": steps})
 
 
+def test_a_choice_with_its_reason_fits():
+    assert VALIDATOR.is_valid(GOOD | {"choice": {"case": "a", "reason": "b"}})
+
+
 def test_a_config_of_published_measurements_fits():
     estimate = {"measurements": {"folder": "nmf", "levels": ["us"]}, "run": {"out": "out"}}
     topdown = {"name": "topdown", "preset": "redistricting-2020-us"}
@@ -73,6 +77,7 @@ BAD: dict[str, dict[str, Any]] = {
     "no steps": {"mechanism": []},
     "people and measurements": {"measurements": {"folder": "nmf"}},
     "run without out": {"run": {}},
+    "a choice without a reason": {"choice": {"case": "a"}},
     "a case without a name": {"case": [{"mechanism": {"name": "identity"}}]},
     "a case with an unknown key": {
         "case": [{"name": "a", "mechanism": {"name": "identity"}, "epsilon": 1}]

@@ -128,7 +128,7 @@ def examples() -> tuple[Example, ...]:
         Example(
             "cases",
             "compare.md",
-            ('name = "noise on every count"',),
+            ('name = "noise on every count"', "reason = "),
             mechanism("geometric", epsilon=1),
         ),
         Example(

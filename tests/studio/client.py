@@ -62,7 +62,7 @@ class Client:
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: str = "") -> Answer:
         """A request exactly as given."""
-        connection = HTTPConnection(HOST, self.port, timeout=30)
+        connection = HTTPConnection(HOST, self.port, timeout=300)
         try:
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():

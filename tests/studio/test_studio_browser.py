@@ -186,6 +186,24 @@ def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(cl
     assert "geschlecht" in text
 
 
+def test_nothing_moves_for_somebody_who_wants_no_motion(client: Client):
+    moving = """() => [...document.querySelectorAll("*")].filter((e) => {
+      const s = getComputedStyle(e);
+      return s.scrollBehavior !== "auto"
+        || [s.transitionDuration, s.animationDuration].some((d) => parseFloat(d) > 0);
+    }).length"""
+
+    def way(visitor: Visitor) -> tuple[int, int, int]:
+        own = visitor.page.evaluate(moving)
+        # Nothing moves today; what might be added later is stopped by one rule.
+        visitor.page.evaluate("() => { document.body.style.transition = 'opacity 3s'; }")
+        added = visitor.page.evaluate(moving)
+        visitor.page.emulate_media(reduced_motion="reduce")
+        return own, added, visitor.page.evaluate(moving)
+
+    assert visit(client, way) == (0, 1, 0)
+
+
 def test_a_page_that_frames_the_studio_shows_nothing_of_it(client: Client):
     messy_people(root(client) / "people.csv")
 

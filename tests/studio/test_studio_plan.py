@@ -16,8 +16,16 @@ from headcount.init import draft, write_draft
 from headcount.mechanisms import Chain
 from headcount.run.plan import domain_of
 from headcount.run.plan import plan as planned
-from headcount.run.wanted import WITHIN, amount_for, reaches, with_amount
-from headcount.studio.methods import OFFERED, STEPS, at_dial, dial_of
+from headcount.run.wanted import (
+    STEPS,
+    WITHIN,
+    amount_for,
+    at_dial,
+    dial_of,
+    reaches,
+    with_amount,
+)
+from headcount.studio.methods import OFFERED
 from tests.studio.client import Client, running
 from tests.studio.people import declare, dwellings, messy_people, wide_counts
 
@@ -173,7 +181,7 @@ def test_a_case_becomes_the_method_with_its_reason_and_the_old_one_stays_a_case(
     found = tables(client)
     assert [one["name"] for one in found["mechanism"]] == ["person-swapping", "cell-key"]
     assert [one["name"] for one in found["case"]] == [f"before: {name}"]
-    assert f"# chosen: {name}. Reason: as in 2011" in client.studio.texts.read("people.toml").text
+    assert found["choice"] == {"case": name, "reason": "as in 2011"}
     assert "has no privacy loss to choose" in client.get("/plan", config="people.toml").text
     assert "a method without a loss" in change(client, "/plan/save", amount="1").text
     change(client, "/plan/choose", case=f"before: {name}", drop="yes")

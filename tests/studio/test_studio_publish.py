@@ -18,9 +18,9 @@ from headcount.errors import InputError, RunError
 from headcount.init import draft, write_draft
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
+from headcount.report.inside import report_inside
 from headcount.run.protect import protect_run
 from headcount.run.publish import publish_checks, python_script, shell_script, write_zip
-from headcount.studio.compare import report_inside
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
 
@@ -188,8 +188,10 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
         "/compare/choose", case="rounded <b>", reason="plain\nto explain", **fields
     )
     assert chosen.at == "/plan?config=two.toml"
-    text = client.studio.texts.read("two.toml").text
-    assert "# chosen: rounded <b>. Reason: plain to explain" in text
+    choice = load_config(config).choice
+    assert choice is not None
+    assert (choice.case, choice.reason) == ("rounded <b>", "plain to explain")
+    assert "Reason: plain to explain" in client.get("/plan", config="two.toml").text
     assert [one.name for one in load_config(config).mechanism] == ["rounding"]
     assert client.get("/compare", config="two.toml", preset="none").status == 422
     many = client.post("/compare/start", config="two.toml", replicates="many")

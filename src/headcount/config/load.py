@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headcount.attacks.kinds import Attack
-from headcount.config.settings import ComparisonConfig, Config, ConfigCase, RunSettings
+from headcount.config.settings import (
+    ComparisonConfig,
+    Config,
+    ConfigCase,
+    ConfigChoice,
+    RunSettings,
+)
 from headcount.errors import ConfigError, did_you_mean
 from headcount.evaluation.metrics import Metric
 from headcount.mechanisms import PostTabular, PreTabular
@@ -41,6 +47,7 @@ def load_comparison(path: Path) -> ComparisonConfig:
     data, source = read_toml(path, expected="a TOML config"), str(path)
     _refuse_unknown(data, source)
     run = data.get("run")
+    _choice(data, source)  # a note: checked, and of no effect
     made = ComparisonConfig(
         population=_population(data, source),
         mechanism=_parts("mechanism", data.get("mechanism", []), source=source),
@@ -89,8 +96,11 @@ def read_config(data: Any, *, source: str) -> Config:
     run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
     cases = _cases(data.get("case", []), source=source)
     foreign = from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
+    choice = _choice(data, source)
     try:
-        made = Config(population=population, run=run, release=foreign, case=cases, **parts)
+        made = Config(
+            population=population, run=run, release=foreign, case=cases, choice=choice, **parts
+        )
     except ConfigError as error:
         of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
         place = f"{of_steps}{error.place or error.source}"
@@ -161,6 +171,12 @@ def _cases(tables: Any, *, source: str) -> tuple[ConfigCase, ...]:
         parts = _parts("mechanism", steps, source=source, within=f"{place}.")
         made[name] = ConfigCase(name=name, mechanism=parts)
     return tuple(made.values())
+
+
+def _choice(data: Mapping[str, Any], source: str) -> ConfigChoice | None:
+    if "choice" not in data:
+        return None
+    return from_table(ConfigChoice, data["choice"], source=source, place="choice")
 
 
 def _part(registry: Registry, table: Any, *, source: str, place: str) -> Any:

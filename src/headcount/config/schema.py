@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from headcount.config.estimate import EstimateConfig, MeasurementsTable
 from headcount.config.load import LISTS
-from headcount.config.settings import Config, ConfigCase, RunSettings
+from headcount.config.settings import Config, ConfigCase, ConfigChoice, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
 from headcount.typed import PRESET, presets, to_table
@@ -34,7 +34,12 @@ def config_schema() -> dict[str, Any]:
         for name in registry.ours
     }
     inputs: list[Any] = [(at, "validation", TypeAdapter(cls)) for at, cls in classes.items()]
-    others = {"run": RunSettings, "release": ForeignFiles, "measurements": MeasurementsTable}
+    others = {
+        "run": RunSettings,
+        "release": ForeignFiles,
+        "choice": ConfigChoice,
+        "measurements": MeasurementsTable,
+    }
     inputs += [((key, ""), "validation", TypeAdapter(cls)) for key, cls in others.items()]
     made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
     defs = shared.get("$defs", {})

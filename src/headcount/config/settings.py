@@ -122,6 +122,24 @@ class ConfigCase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfigChoice:
+    """``[choice]``: which way to protect was chosen, and why; a note that no command acts on.
+
+    where
+        case     the name of the way in the comparison
+        reason   why it was chosen
+    """
+
+    case: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        for place, text in (("case", self.case), ("reason", self.reason)):
+            if not text.strip():
+                raise ConfigError("choice", place=place, found="no text", expected="some words")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparisonConfig:
     """What ``headcount compare`` reads of a config: a population, and how it might be protected.
 
@@ -151,6 +169,7 @@ class Config:
         attack       what to try on it, likewise
         release      how files of somebody else's release are read, for ``evaluate --release``
         case         other ways to protect the same people, which ``headcount compare`` tries
+        choice       which of them was chosen, and why: a note
     """
 
     population: Source
@@ -160,6 +179,7 @@ class Config:
     attack: tuple[Attack, ...] = ()
     release: ForeignFiles = field(default_factory=ForeignFiles)
     case: tuple[ConfigCase, ...] = ()
+    choice: ConfigChoice | None = None
 
     @property
     def plugins(self) -> tuple[str, ...]:

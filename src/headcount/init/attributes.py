@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.schema.bins import bin_labels
@@ -57,6 +58,20 @@ class Chosen:
     def levels_from_data(self) -> bool:
         """Whether the data decide which levels there are, be it only that of rows without one."""
         return not (self.bins or self.values) or self.missing == "level"
+
+    def table(self) -> dict[str, Any]:
+        """The keys of ``[[population.attribute]]``; what is not needed has none."""
+        keys = {
+            "name": self.name,
+            "column": self.column if self.column != self.name else "",
+            "bins": self.bins,
+            "values": dict(self.values),
+            "levels": list(self.levels),
+            "levels_from_data": self.levels_from_data,
+            "missing": self.missing,
+            "missing_values": list(self.missing_values),
+        }
+        return {key: value for key, value in keys.items() if value}
 
     @property
     def size(self) -> int:

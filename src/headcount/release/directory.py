@@ -124,6 +124,18 @@ class RunDirectory:
         """Whether the release is wholly written."""
         return (self.release / MANIFEST).is_file()
 
+    @property
+    def state(self) -> str:
+        """How far the run here is: none, unfinished, finished, closed or damaged."""
+        try:
+            if self.is_complete:
+                return "finished"
+            if self.closed() is not None:
+                return "closed"
+            return "none" if self.facts() is None else "unfinished"
+        except HeadcountError:
+            return "damaged"
+
     def facts(self) -> RunFacts | None:
         """What the run here is bound to; None where no run has begun."""
         if (text := self._read(self._facts)) is None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.config.load import comparison_digest, load_comparison
-from headcount.config.settings import RunSettings
+from headcount.config.settings import ComparisonConfig, RunSettings
 from headcount.engines import EngineName
 from headcount.errors import InputError, did_you_mean
 from headcount.files import close_folder
+from headcount.geography import Geography
 from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import Population
 from headcount.privacy import DEFAULT_UNIT
@@ -30,6 +31,7 @@ from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable, refuse_unknown
 from headcount.run.engines import engine_named
+from headcount.schema import Schema
 from headcount.studies.compare import STUDY
 from headcount.studies.compare.methods import Domain, Offered, fitting, neighbours_of, offered
 from headcount.studies.compare.settings import Settings
@@ -234,6 +236,24 @@ def compare_run(
     says = NOT_PRIVATE if made.public else WITHOUT_DATA
     write(publish.parent, settings=shown, tables=known.tables, report=text, not_private=says)
     return made
+
+
+def ways_of(
+    config: ComparisonConfig, settings: Settings, schema: Schema, geography: Geography
+) -> dict[str, Chain]:
+    """The ways that a comparison of a config tries, by name: without a look at its people."""
+    own = Chain.of(config.mechanism) if config.mechanism else None
+    unit, neighbours = neighbours_of(own)
+    chosen = settings.chosen_unit or unit or DEFAULT_UNIT
+    domain = Domain(
+        schema=schema,
+        geography=geography,
+        households=config.population.kind in ("households", "towns"),
+        unit=chosen,
+        neighbours=fitting(neighbours, chosen),
+    )
+    cases = {case.name: Chain.of(case.mechanism) for case in config.case}
+    return {way.name: way.mechanism for way in offered(settings, domain, own=own, cases=cases).ways}
 
 
 def _finished_releases(settings: Settings, run_of: RunSettings | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.privacy.loss import exact
 from headcount.report.specs import svg_of
 from headcount.report.theme import looks_for
 from headcount.run.forecast import answers_of
@@ -32,6 +33,23 @@ MOST_NOISY = 2
 """A power of ten of the loss, below which answers with noise are never exact."""
 
 CHART_WIDTH = 460
+
+
+LOWEST, HIGHEST, STEPS = -2, 2, 120
+"""The dial: powers of ten at its ends, and its steps."""
+
+
+def dial_of(amount: Fraction) -> int:
+    """Where the dial stands for an amount."""
+    share = (log10(max(float(amount), 1e-9)) - LOWEST) / (HIGHEST - LOWEST)
+    return round(min(max(share, 0.0), 1.0) * STEPS)
+
+
+def at_dial(position: str) -> Fraction:
+    """The amount where the dial stands, with two digits."""
+    whole = exact(position or "0", name="dial")
+    power = LOWEST + (HIGHEST - LOWEST) * min(max(float(whole) / STEPS, 0.0), 1.0)
+    return exact(f"{10**power:.2g}", name="dial")
 
 
 def currency_of(chain: Chain) -> str:

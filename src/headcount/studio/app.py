@@ -27,6 +27,7 @@ from headcount.studio.security import FIELD, StudioKeys
 from headcount.studio.texts import Texts
 
 if TYPE_CHECKING:
+    import tomlkit
     from jinja2 import Environment
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,14 @@ class Studio:
     def go(self, path: str, **query: object) -> Response:
         """After a change: look at a screen, so that a reload changes nothing again."""
         return RedirectResponse(self.at(path, **query), status_code=303)
+
+    def edit(
+        self, asked: Asked, change: Callable[[tomlkit.TOMLDocument], None], *, back: str
+    ) -> Response:
+        """Change values of a config on which no run is at work; then look at a screen."""
+        self.jobs.refuse_busy(f"protect {asked.config}", asked.config)
+        self.texts.edit(asked.config, change, based_on=asked.field("version"))
+        return self.go(back, config=asked.config)
 
     def page(self, template: str, *, status: int = 200, **words: Any) -> Response:
         """A screen."""

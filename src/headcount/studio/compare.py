@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
 
 import tomlkit
 from starlette.responses import Response
@@ -12,22 +10,14 @@ from starlette.responses import Response
 from headcount.config.load import load_comparison
 from headcount.errors import ConfigError, InputError, did_you_mean
 from headcount.mechanisms import Chain
-from headcount.privacy import DEFAULT_UNIT
-from headcount.run.compare import INTERNAL
-from headcount.studies.compare.methods import NONE, Domain, neighbours_of, offered
+from headcount.report.inside import report_inside
+from headcount.run.compare import INTERNAL, ways_of
+from headcount.studies.compare.methods import NONE
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.methods import as_tables, toml_values
+from headcount.studio.methods import as_tables, parts_of_chain, record_choice
 from headcount.studio.plan import domain
 from headcount.studio.run import job_words
-from headcount.typed import shaping
-
-_FIGURE = re.compile(
-    r'(<figure id="([\w-]+)"[^>]*>\s*)<div class="chart"></div>\s*<noscript>.*?</noscript>(.*?)'
-    r'<script type="application/json" class="spec">.*?</script>',
-    re.S,
-)
-_SECTION = re.compile(r'<section id="([\w-]+)"[^>]*>\s*<h2>(.*?)</h2>', re.S)
 
 
 def about(config: str) -> str:
@@ -82,24 +72,6 @@ def _how(asked: Asked) -> Settings:
     return Settings(preset=given.get("preset", "quick"), replicates=int(runs) if runs else None)
 
 
-def report_inside(path: Path) -> dict[str, Any]:
-    """The text of a report for a page without scripts: its figures as they were drawn for print."""
-    page = path.read_text(encoding="utf-8")
-    main = page[page.index("<main>") + len("<main>") : page.index('<section class="appendix"')]
-
-    def drawn(found: re.Match[str]) -> str:
-        file = path.parent / "figures" / f"{found[2]}.svg"
-        svg = file.read_text(encoding="utf-8") if file.is_file() else ""
-        # Names inside drawings are the same in each: clip paths must not be mixed up.
-        svg = re.sub(r'(id="|url\(#)(?=[\w-]*clip|gradient)', rf"\g<1>{found[2]}-", svg)
-        return f'{found[1]}<div class="chart">{svg}</div>{found[3]}'
-
-    body = _FIGURE.sub(drawn, main)
-    if "<script" in body:
-        raise InputError(str(path), found="a report with a script in its text", expected="none")
-    return {"body": body, "contents": _SECTION.findall(body)}
-
-
 def start(studio: Studio, asked: Asked) -> Response:
     """Compare; the same command goes on where it was stopped. Nothing is spent."""
     how = _how(asked)
@@ -135,41 +107,20 @@ def cancel(studio: Studio, asked: Asked) -> Response:
 
 
 def choose(studio: Studio, asked: Asked) -> Response:
-    """Write the chosen way into the config, with the reason beside it."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
-    name, reason = asked.field("case"), " ".join(require(asked.field("reason"), "reason").split())
+    """Write the chosen way into the config, and the reason with it."""
+    name, reason = asked.field("case"), require(asked.field("reason"), "reason")
     ways = _ways(studio, asked, _how(asked))
     if name not in ways:
         raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
-    parts = [{"name": one.name, **toml_values(shaping(one))} for one in ways[name].parts]
 
     def change(document: tomlkit.TOMLDocument) -> None:
-        tables = as_tables(parts)
-        first = tables[0] if isinstance(tables, list) else tables
-        plain = "".join(c if c.isprintable() else " " for c in f"chosen: {name}. Reason: {reason}")
-        first.comment(plain)
-        document["mechanism"] = tables
+        document["mechanism"] = as_tables(parts_of_chain(ways[name].parts))
+        record_choice(document, name, reason)
 
-    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
-    return studio.go("/plan", config=asked.config)
+    return studio.edit(asked, change, back="/plan")
 
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:
     """The ways of the comparison by name, as the command finds them."""
     loaded = load_comparison(studio.texts.read(asked.config).path)
-    schema, geography = domain(studio, studio.texts.load(asked.config))
-    own = Chain.of(loaded.mechanism) if loaded.mechanism else None
-    unit, neighbours = neighbours_of(own)
-    found = offered(
-        how,
-        Domain(
-            schema=schema,
-            geography=geography,
-            households=loaded.population.kind in ("households", "towns"),
-            neighbours=neighbours,
-            unit=unit or DEFAULT_UNIT,
-        ),
-        own=own,
-        cases={case.name: Chain.of(case.mechanism) for case in loaded.case},
-    )
-    return {way.name: way.mechanism for way in found.ways}
+    return ways_of(loaded, how, *domain(studio, studio.texts.load(asked.config)))

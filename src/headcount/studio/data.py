@@ -147,7 +147,6 @@ def undo(studio: Studio, asked: Asked) -> Response:
 
 def edit(studio: Studio, asked: Asked) -> Response:
     """The form: only what differs is written."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
 
     def change(document: tomlkit.TOMLDocument) -> None:
         people = _table(document, "population")
@@ -169,10 +168,9 @@ def edit(studio: Studio, asked: Asked) -> Response:
             _add_attribute(studio, asked.config, people, asked.field("add"))
 
     try:
-        studio.texts.edit(asked.config, change, based_on=asked.field("version"))
+        return studio.edit(asked, change, back="/data")
     except HeadcountError as error:
         return show(studio, asked, fault=str(error))
-    return studio.go("/data", config=asked.config)
 
 
 def _edit_attribute(one: Table, asked: Asked, number: int) -> None:
@@ -209,19 +207,8 @@ def _add_attribute(studio: Studio, config: str, people: Table, column: str) -> N
     taken = {str(one.get("name")) for one in own}
     found = chosen(seen.column(column), attribute_name(column, taken), totals="count" in people)
     table = tomlkit.table()
-    given = {
-        "name": found.name,
-        "column": found.column if found.column != found.name else "",
-        "bins": found.bins,
-        "values": dict(found.values),
-        "levels": list(found.levels),
-        "levels_from_data": found.levels_from_data,
-        "missing": found.missing,
-        "missing_values": list(found.missing_values),
-    }
-    for key, value in given.items():
-        if value:
-            table[key] = value
+    for key, value in found.table().items():
+        table[key] = value
     own.append(table)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from headcount.errors import InputError
-from headcount.fields import Pairs
 from headcount.files import stranger
 
 if TYPE_CHECKING:
@@ -75,7 +74,9 @@ class Folder:
         """The same config, when every file that it names is inside the folder."""
         if "://" in (config.run.workspace or ""):
             raise self._refused(str(config.run.workspace), "a path outside")
-        for path in _paths(config):
+        from headcount.config.files import paths_in
+
+        for path in paths_in(config):
             self.name_of(path)
         return config
 
@@ -99,22 +100,3 @@ def _listed(path: Path) -> bool:
         return not path.name.startswith(".") and not stranger(path.lstat())
     except OSError:  # gone since
         return False
-
-
-def _paths(value: object) -> Iterator[Path]:
-    """Every path in a config, whatever part of it."""
-    if isinstance(value, Path):
-        yield value
-    elif is_dataclass(value) and not isinstance(value, type):
-        for one in fields(value):
-            found = getattr(value, one.name)
-            # Two keys hold text that may be a path: a schema of ours has a name without a folder.
-            text = one.name in ("schema", "workspace") and isinstance(found, str)
-            if text and (one.name == "workspace" or "/" in found):
-                yield Path(found)
-            yield from _paths(found)
-    elif isinstance(value, tuple | list | Pairs):
-        for part in value:
-            yield from _paths(part)
-    elif isinstance(value, dict):
-        yield from _paths(list(value.values()))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from math import log10
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tomlkit
 
 from headcount.errors import InputError, did_you_mean
 from headcount.geography import Geography
-from headcount.privacy.loss import exact
+from headcount.mechanisms import PostTabular, PreTabular
+from headcount.typed import shaping
 
 MethodTable = dict[str, Any]
 
@@ -29,9 +28,6 @@ OFFERED: dict[str, tuple[MethodTable, ...]] = {
     "Suppression": ({"name": "suppression", "tables": "auto"},),
 }
 """What can be added with a click; every other method can be written in the text."""
-
-LOWEST, HIGHEST, STEPS = -2, 2, 120
-"""The dial: powers of ten at its ends, and its steps."""
 
 
 def parts_of(name: str, geography: Geography) -> list[MethodTable]:
@@ -61,21 +57,20 @@ def _toml(part: MethodTable) -> Any:
     return table
 
 
-def toml_values(value: Any) -> Any:
+def parts_of_chain(parts: Iterable[PreTabular | PostTabular]) -> list[MethodTable]:
+    """The tables of steps as they are, without what is as by default."""
+    return [{"name": one.name, **_values(shaping(one))} for one in parts]
+
+
+def _values(value: Any) -> Any:
     """Settings that TOML can hold: what is not there has no key."""
     if isinstance(value, dict):
-        return {key: toml_values(one) for key, one in value.items() if one is not None}
-    return [toml_values(one) for one in value] if isinstance(value, list) else value
+        return {key: _values(one) for key, one in value.items() if one is not None}
+    return [_values(one) for one in value] if isinstance(value, list) else value
 
 
-def dial_of(amount: Fraction) -> int:
-    """Where the dial stands for an amount."""
-    share = (log10(max(float(amount), 1e-9)) - LOWEST) / (HIGHEST - LOWEST)
-    return round(min(max(share, 0.0), 1.0) * STEPS)
-
-
-def at_dial(position: str) -> Fraction:
-    """The amount where the dial stands, with two digits."""
-    whole = exact(position or "0", name="dial")
-    power = LOWEST + (HIGHEST - LOWEST) * min(max(float(whole) / STEPS, 0.0), 1.0)
-    return exact(f"{10**power:.2g}", name="dial")
+def record_choice(document: tomlkit.TOMLDocument, name: str, reason: str) -> None:
+    """Note which way was chosen and why; without a reason an older note goes: it is of another."""
+    document.pop("choice", None)
+    if said := " ".join(reason.split()):
+        document["choice"] = {"case": name, "reason": said}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,18 @@ from headcount.errors import ConfigError, HeadcountError, InputError, did_you_me
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
-from headcount.privacy import Guarantee, Ledger, OverspendError
-from headcount.privacy.loss import decimal, exact, figure
+from headcount.privacy import Guarantee, Ledger
+from headcount.privacy.loss import decimal, exact
+from headcount.privacy.outlook import LedgerOutlook, outlook
 from headcount.run.plan import domain_of
 from headcount.run.wanted import (
+    STEPS,
     Reach,
     amount_for,
     amount_of,
+    at_dial,
     currency_of,
+    dial_of,
     draw_reaches,
     reaches,
     with_amount,
@@ -34,14 +36,11 @@ from headcount.schema import Schema
 from headcount.studio.app import Asked, Studio
 from headcount.studio.methods import (
     OFFERED,
-    STEPS,
     as_tables,
-    at_dial,
-    dial_of,
     parts_of,
-    toml_values,
+    parts_of_chain,
+    record_choice,
 )
-from headcount.typed import shaping
 
 MOST_DOMAINS = 4
 OWN = "own"
@@ -81,6 +80,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         undo=studio.texts.can_undo(text),
         command=f"headcount plan {asked.config}",
         cards=[_card(name, way, schema, geography) for name, way in ways.items()],
+        choice=config.choice,
         offered=list(OFFERED),
         steps=STEPS,
         **_preview(studio, asked, config, schema, geography),
@@ -96,7 +96,6 @@ def preview(studio: Studio, asked: Asked) -> Response:
 
 def save(studio: Studio, asked: Asked) -> Response:
     """Write the loss that was dialled into the config."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
     config = studio.texts.load(asked.config)
     chain = Chain.of(config.mechanism)
     currency = currency_of(chain)
@@ -113,13 +112,11 @@ def save(studio: Studio, asked: Asked) -> Response:
         said = decimal(amount, digits=12)
         last[currency] = int(said) if said.isdigit() else said
 
-    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
-    return studio.go("/plan", config=asked.config)
+    return studio.edit(asked, change, back="/plan")
 
 
 def add(studio: Studio, asked: Asked) -> Response:
     """Another way to protect, to look at and to compare."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
     method = asked.field("method")
     _, geography = domain(studio, studio.texts.load(asked.config))
     parts = parts_of(method, geography)
@@ -133,15 +130,12 @@ def add(studio: Studio, asked: Asked) -> Response:
         case["mechanism"] = as_tables(parts)
         cases.append(case)
 
-    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
-    return studio.go("/plan", config=asked.config)
+    return studio.edit(asked, change, back="/plan")
 
 
 def choose(studio: Studio, asked: Asked) -> Response:
     """A case becomes the method of the run, with the reason beside it; or it goes."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
     name, drop = asked.field("case"), asked.field("drop") == "yes"
-    reason = " ".join(asked.field("reason").split())
 
     def change(document: tomlkit.TOMLDocument) -> None:
         cases: Any = document.get("case", [])
@@ -149,13 +143,12 @@ def choose(studio: Studio, asked: Asked) -> Response:
         if case is None:
             raise InputError(asked.config, place="case", found=repr(name), expected="a case of it")
         if not drop:
-            _take(document, name, case["mechanism"], reason)
+            _take(document, name, case["mechanism"], asked.field("reason"))
         cases.remove(case)
         if not cases:
             document.remove("case")
 
-    studio.texts.edit(asked.config, change, based_on=asked.field("version"))
-    return studio.go(asked.field("back") or "/plan", config=asked.config)
+    return studio.edit(asked, change, back=asked.field("back") or "/plan")
 
 
 def rehearse(studio: Studio, asked: Asked) -> Response:
@@ -165,7 +158,7 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
     name = asked.field("case")
     if name not in ways:
         raise InputError("rehearsal", found=repr(name), expected=did_you_mean(name, ways))
-    parts = [{"name": one.name, **toml_values(shaping(one))} for one in ways[name]]
+    parts = parts_of_chain(ways[name])
     for part in parts:  # places have other names there
         part |= {"level": STAND_IN_LEAF} if "level" in part else {}
     document = tomlkit.document()
@@ -186,19 +179,11 @@ def _take(document: tomlkit.TOMLDocument, name: str, chosen: Any, reason: str) -
     before = tomlkit.table()
     before["name"] = f"before: {name}"
     before["mechanism"] = as_tables(_plain(document["mechanism"]))
-    parts = as_tables(_plain(chosen))
-    if reason:
-        first = parts[0] if isinstance(parts, list) else parts
-        first.comment(_comment(f"chosen: {name}. Reason: {reason}"))
-    document["mechanism"] = parts
+    document["mechanism"] = as_tables(_plain(chosen))
+    record_choice(document, name, reason)
     taken = {str(one["name"]) for one in document["case"]}
     if before["name"] not in taken:
         document["case"].append(before)
-
-
-def _comment(words: str) -> str:
-    """Words that can stand in a comment: no control characters."""
-    return re.sub(r"[^\x20-\x7e\u00a0-\U0010ffff]", " ", words)
 
 
 def _plain(tables: Any) -> list[dict[str, Any]]:
@@ -285,24 +270,7 @@ def _first_aim(rows: list[Reach]) -> Reach | None:
     return found[len(found) // 2] if found else None
 
 
-def _ledger(config: Config, promise: Guarantee) -> dict[str, Any]:
+def _ledger(config: Config, promise: Guarantee) -> LedgerOutlook | None:
     """What the ledger has, and would have left."""
     run = config.run
-    if run.ledger is None:
-        return {}
-    book = Ledger.open(run.ledger)
-    balance = book.balance(run.dataset)
-    total = balance.dataset.total
-    loss = promise.loss_for(total.unit) or next(iter(promise.losses), None)
-    found: dict[str, Any] = {"dataset": run.dataset, "now": figure(balance.remaining)}
-    found |= {"currency": total.currency, "loss": loss, "refused": "", "left": ""}
-    if loss is None:
-        return found
-    try:
-        book.afford(run.dataset, loss)
-    except OverspendError as error:
-        found["refused"] = str(error)
-        return found
-    if (loss.currency, loss.unit) == (total.currency, total.unit):
-        found["left"] = figure(balance.remaining - Fraction(loss.amount))
-    return found
+    return None if run.ledger is None else outlook(Ledger.open(run.ledger), run.dataset, promise)

@@ -136,15 +136,7 @@ def run_state(studio: Studio, out: Path, config: str) -> str:
     job = studio.jobs.find(f"protect {config}")
     if config and job is not None and job.running:
         return "running"
-    directory = RunDirectory(studio.folder.root / out)
-    try:
-        if directory.is_complete:
-            return "finished"
-        if directory.closed() is not None:
-            return "closed"
-        return "none" if directory.facts() is None else "unfinished"
-    except HeadcountError:
-        return "damaged"
+    return RunDirectory(studio.folder.root / out).state
 
 
 def _balances(files: dict[str, Path]) -> Iterator[ListedBalance]:
