@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -142,10 +144,9 @@ def test_edits_of_the_form_stand_in_the_text_and_comments_stay(client: Client):
 
 def test_an_attribute_can_be_left_out_and_taken_back_in(client: Client):
     written(client)
-    client.post("/data/edit", **form(client, **{"0.remove": "yes"}))
+    client.post("/data/edit", **form(client, **{"role.Geschlecht": ""}))
     assert "geschlecht" not in [one["name"] for one in attributes(client)]
-    assert '<option value="Geschlecht">' in client.get("/data", config="people.toml").text
-    client.post("/data/edit", **form(client, add="Geschlecht"))
+    client.post("/data/edit", **form(client, **{"role.Geschlecht": "attribute"}))
     found = attributes(client)[-1]
     assert found == {
         "name": "geschlecht",
@@ -153,10 +154,52 @@ def test_an_attribute_can_be_left_out_and_taken_back_in(client: Client):
         "levels": ["m", "w"],
         "levels_from_data": True,
     }
-    assert (
-        "expected a column of the file"
-        in client.post("/data/edit", **form(client, add="none")).text
+
+
+def test_a_column_changes_from_one_role_to_another_and_back(client: Client):
+    written(client)
+    before = tomllib.loads((folder(client) / "people.toml").read_text())["population"]
+    text = client.get("/data", config="people.toml").text
+    assert re.findall(r'name="role.(\w+)">\s*.*?value="(\w*)" selected', text) == [
+        ("Region", "place"),
+        ("Bezirk", "place"),
+        ("Geschlecht", "attribute"),
+        ("Alter", "attribute"),
+        ("Notiz", ""),
+    ]
+    for role in ("place", "person_id", "count", "attribute", ""):
+        page = client.post("/data/edit", **form(client, **{"role.Notiz": role}))
+        assert page.status == 303, page.text
+        people = tomllib.loads((folder(client) / "people.toml").read_text())["population"]
+        places = ["Region", "Bezirk", *(["Notiz"] if role == "place" else [])]
+        assert people["geography"]["columns"] == places
+        assert people.get("person_id") == ("Notiz" if role == "person_id" else None)
+        assert people.get("count") == ("Notiz" if role == "count" else None)
+        assert ("notiz" in [one["name"] for one in people["attribute"]]) == (role == "attribute")
+    assert people == before
+    refused = client.post("/data/edit", **form(client, **{"role.Notiz": "key"}))
+    assert refused.status == 422
+    assert "people.toml: population.key: found an unknown key" in refused.text
+
+
+def test_a_new_name_of_an_attribute_leaves_its_column_alone(client: Client):
+    (folder(client) / "plain.csv").write_text("county,sex\n1,f\n2,m\n")
+    write_draft(draft(folder(client) / "plain.csv"), folder(client) / "people.toml")
+    assert client.post("/data/edit", **form(client, **{"0.name": "gender"})).status == 303
+    assert attributes(client)[0]["name"] == "gender"
+    assert attributes(client)[0]["column"] == "sex"
+
+
+def test_the_first_screen_loads_nothing_that_only_later_ones_need():
+    look = (
+        "import sys\n"
+        "from headcount.studio.app import screen_named\n"
+        "import headcount.studio.serve\n"
+        "screen_named('start.show')\n"
+        "print([one for one in ('numba', 'altair', 'scipy', 'opendp') if one in sys.modules])\n"
     )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def attributes(client: Client) -> list[dict[str, object]]:
@@ -167,7 +210,7 @@ def attributes(client: Client) -> list[dict[str, object]]:
 def test_every_edit_can_be_undone(client: Client):
     written(client)
     texts = [(folder(client) / "people.toml").read_text()]
-    for changed in ({"0.levels": "w\nm"}, {"2.missing": "drop"}, {"0.remove": "yes"}):
+    for changed in ({"0.levels": "w\nm"}, {"2.missing": "drop"}, {"role.Geschlecht": ""}):
         client.post("/data/edit", **form(client, **changed))
         texts.append((folder(client) / "people.toml").read_text())
     assert len(set(texts)) == 4
@@ -206,7 +249,7 @@ def test_a_text_from_the_page_is_saved_with_its_lines(client: Client):
 
 def test_the_second_of_two_tabs_is_refused_and_nothing_is_lost(client: Client):
     written(client)
-    first, second = form(client, **{"0.remove": "yes"}), form(client, **{"2.missing": "drop"})
+    first, second = form(client, **{"role.Geschlecht": ""}), form(client, **{"2.missing": "drop"})
     assert client.post("/data/edit", **first).status == 303
     kept = (folder(client) / "people.toml").read_text()
     page = client.post("/data/edit", **second)

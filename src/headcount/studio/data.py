@@ -28,6 +28,16 @@ MISSING = {
     "level": "give them a level of their own",
     "drop": "leave them out",
 }
+ROLES = {
+    "": "left out",
+    "place": "a place",
+    "attribute": "an attribute",
+    "count": "for how many people a row stands",
+    "key": "which dwelling somebody lives in",
+    "person_id": "an id that a person has in every edition",
+}
+"""What a column of the file may be. Those that are keys of [population] have the key's name."""
+
 FILES = ("file", "persons")
 """Keys of the table of people, by kind of population."""
 
@@ -119,7 +129,8 @@ def show(studio: Studio, asked: Asked, *, fault: str = "", typed: str | None = N
         people=people,
         attributes=_attributes(people),
         geography=_geography(people),
-        unused=_unused(studio, text.name, people),
+        columns=_roles(studio, text.name, people),
+        roles=ROLES,
         lists=_lists(studio, text.path.parent),
         missing=MISSING,
         bins=list(NAMED),
@@ -150,6 +161,8 @@ def edit(studio: Studio, asked: Asked) -> Response:
 
     def change(document: tomlkit.TOMLDocument) -> None:
         people = _table(document, "population")
+        # As the page had them: what is changed below must not be taken for another change.
+        roles, attributes = _roles(studio, asked.config, people), list(_attributes(people))
         _set(people, "public", asked.form.get("public") == "yes", default=False)
         if "units" in asked.form:
             _set(people, "units", asked.field("units"), default="")
@@ -158,14 +171,13 @@ def edit(studio: Studio, asked: Asked) -> Response:
         if "places" in asked.form:
             places = [one.strip() for one in asked.field("places").split(",") if one.strip()]
             _set(_table(people, "geography"), "columns", places, default=[])
-        own = people.get("attribute", [])
-        for number, one in enumerate(list(own)):
-            if asked.field(f"{number}.remove"):
-                own.remove(one)
-            elif f"{number}.name" in asked.form:
+        for column, role in roles.items():
+            new = asked.form.get(f"role.{column}", role)
+            if new != role and new in ROLES:
+                _change_role(studio, asked.config, people, column, role, new)
+        for number, one in enumerate(attributes):
+            if f"{number}.name" in asked.form:
                 _edit_attribute(one, asked, number)
-        if asked.field("add"):
-            _add_attribute(studio, asked.config, people, asked.field("add"))
 
     try:
         return studio.edit(asked, change, back="/data")
@@ -173,9 +185,11 @@ def edit(studio: Studio, asked: Asked) -> Response:
         return show(studio, asked, fault=str(error))
 
 
-def _edit_attribute(one: Table, asked: Asked, number: int) -> None:
-    """The fields of one attribute."""
-    _set(one, "name", asked.field(f"{number}.name"), default="")
+def _edit_attribute(one: dict[str, Any], asked: Asked, number: int) -> None:
+    """The fields of one attribute; with another name it is still of the same column."""
+    name, column = asked.field(f"{number}.name"), one.get("column", one.get("name"))
+    _set(one, "name", name, default="")
+    _set(one, "column", column, default=name)
     if f"{number}.levels" in asked.form:
         levels = asked.field(f"{number}.levels").splitlines()
         _set(one, "levels", [level.strip() for level in levels if level.strip()], default=[])
@@ -196,11 +210,35 @@ def _bins(said: str) -> str | list[int]:
     return said
 
 
+def _change_role(
+    studio: Studio, config: str, people: Table, column: str, old: str, new: str
+) -> None:
+    """A column of the file becomes something else; a new place is the lowest."""
+    own = people.get("attribute", [])
+    if old == "attribute":
+        own.remove(next(one for one in own if one.get("column", one.get("name")) == column))
+    elif old and old != "place":
+        people.pop(old)
+    if "place" in (old, new):
+        table = _table(people, "geography")
+        if "columns" not in table:
+            raise ConfigError(
+                config,
+                place="population.geography",
+                found="a code that is cut into prefixes",
+                expected="places as they are, or changed in the text",
+            )
+        places = [one for one in table["columns"] if one != column]
+        _set(table, "columns", [*places, column] if new == "place" else places, default=[])
+    if new == "attribute":
+        _add_attribute(studio, config, people, column)
+    elif new and new != "place":
+        people[new] = column
+
+
 def _add_attribute(studio: Studio, config: str, people: Table, column: str) -> None:
     """A column that was not used, as an attribute with the levels that the look finds."""
     seen = look(_data_file(studio, config, people))
-    if column not in [one.name for one in seen.columns]:
-        raise InputError("column", found=repr(column), expected="a column of the file")
     own = people.setdefault("attribute", tomlkit.aot())
     if not isinstance(own, AoT):
         raise ConfigError(config, place="population.attribute", found="a list", expected="tables")
@@ -212,7 +250,7 @@ def _add_attribute(studio: Studio, config: str, people: Table, column: str) -> N
     own.append(table)
 
 
-def _set(table: Table, key: str, value: Any, *, default: Any) -> None:
+def _set(table: Any, key: str, value: Any, *, default: Any) -> None:
     """A value of a table where it differs; one that is as by default goes."""
     if table.get(key, default) == value:
         return
@@ -257,16 +295,17 @@ def _lists(studio: Studio, here: Path) -> list[str]:
     return [Path(os.path.relpath(path, here)).as_posix() for path in found]
 
 
-def _unused(studio: Studio, config: str, people: Mapping[str, Any]) -> list[str]:
-    """Columns of the file that are neither places nor attributes."""
+def _roles(studio: Studio, config: str, people: Mapping[str, Any]) -> dict[str, str]:
+    """What each column of the file is; nothing where columns are counts."""
+    places = _geography(people)
     if people.get("kind") not in ("microdata", "households"):
-        return []
+        return {}
     try:
         form = from_table(Format, people.get("format", {}), source=config)
         header = header_of(_data_file(studio, config, people), form)
     except (HeadcountError, OSError):  # the check of the config says what is wrong
-        return []
-    places = _geography(people)
-    used = {*places.get("columns", []), places.get("column"), people.get("key")}
-    used |= {one.get("column", one.get("name")) for one in _attributes(people)}
-    return [name for name in header if name not in used | {people.get("count")}]
+        return {}
+    used = {one.get("column", one.get("name")): "attribute" for one in _attributes(people)}
+    used |= dict.fromkeys([*places.get("columns", []), places.get("column")], "place")
+    used |= {people[key]: key for key in ("count", "key", "person_id") if people.get(key)}
+    return {column: used.get(column, "") for column in header}
