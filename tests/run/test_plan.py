@@ -68,9 +68,23 @@ def test_a_query_that_is_not_asked_is_known_from_others() -> None:
 
 def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
     made = plan(topdown(), SCHEMA, PLACES, areas=[("first", "level_1", ("0",))])
-    by_level = {one.query: one.best for one in made.levels if one.level == "level_1"}
-    assert {one.query: pytest.approx(one.best) for one in made.areas} == by_level
+    expected = {one.query: one for one in made.levels if one.level == "level_1"}
+    assert {one.query for one in made.areas} == set(expected)
+    for area in made.areas:
+        unit = expected[area.query]
+        found = [area.own, area.pooled, area.best]
+        assert found == pytest.approx([unit.own, unit.pooled, unit.best])
+        assert area.pooled < area.own
     assert {one.level for one in made.areas} == {"first"}
+
+
+def test_answers_of_two_units_are_summed_at_their_own_level() -> None:
+    two = plan(topdown(), SCHEMA, PLACES, areas=[("two", "level_1", ("0", "3", "3"))])
+    expected = {one.query: one for one in two.levels if one.level == "level_1"}
+    for area in two.areas:
+        unit = expected[area.query]
+        assert area.own == pytest.approx(sqrt(2) * unit.own)
+        assert area.pooled == pytest.approx(sqrt(2) * unit.pooled)
 
 
 def test_an_area_across_the_tree_is_less_exact_than_a_unit_of_as_many_leaves() -> None:

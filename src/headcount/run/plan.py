@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headcount.accuracy.shares import Goal, SharesProblem, refuse_unfounded
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.fields import Pairs
 from headcount.geography import Geography
@@ -65,7 +66,7 @@ def plan(
     named = tuple(
         one
         for name, level, codes in areas
-        for one in errors.of_area(name, _inside(errors.geography, geography, name, level, codes))
+        for one in errors.of_area(name, *_units(errors.geography, geography, name, level, codes))
     )
     tree = settings.tree(geography)
     return Plan(settings.completed(schema, tree), errors.by_level(), named)
@@ -97,10 +98,13 @@ def domain_of(config: Config) -> tuple[Schema, Geography]:
     return config.population.domain()
 
 
-def _inside(
+def _units(
     tree: Geography, published: Geography, name: str, level: str, codes: Sequence[str]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The leaves of an area, in the order of the tree that is measured."""
+) -> tuple[str, Ints]:
+    """The units of an area in the tree that is measured, and their level.
+
+    Along a spine these are leaves: units above them may be there in parts.
+    """
     if not codes:
         raise InputError(
             "plan", place=f"area {name!r}", found="no units", expected=f"codes of {level!r}"
@@ -113,8 +117,10 @@ def _inside(
             found=f"{level} {codes[int(np.flatnonzero(number < 0)[0])]!r}",
             expected=f"codes of units of {level!r}",
         )
-    inside = np.isin(published.ancestors(level), number)
-    return inside if tree is published else inside[published.along_spine]
+    if tree is published:
+        return level, np.unique(number).astype(np.int64)
+    inside = np.isin(published.ancestors(level), number)[published.along_spine]
+    return tree.leaf, np.flatnonzero(inside)
 
 
 def with_changes(settings: TopDown, tree: Geography, changes: Mapping[str, str]) -> TopDown:

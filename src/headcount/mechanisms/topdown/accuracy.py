@@ -39,7 +39,7 @@ class ExpectedError:
     """Standard deviations of a query's answers in a mean unit of a level, in people.
 
     where
-        units     how many units the level has, or the area
+        units     how many units the level has, or how many leaves the area
         answers   how many answers the query has in each
         own       of the answer as it is drawn; infinite where it is not asked
         pooled    of the answer pooled with the levels below
@@ -102,10 +102,7 @@ class ExpectedErrors:
         for depth, level in enumerate(self.geography.levels):
             kinds, at = self.tree.kinds[depth], self.together.depth(depth)
             for query, answers in self.components.answers.items():
-                own = own_weights(self.tree, query, depth)
-                pooled = own
-                if depth <= self.lowest:  # a query that is not asked at a level is not pooled there
-                    pooled = pooled_weights(self.tree, query, self.lowest)[depth] * (own > 0)
+                own, pooled = self._weights(query, depth)
                 found.append(
                     ExpectedError(
                         level=level,
@@ -119,27 +116,36 @@ class ExpectedErrors:
                 )
         return tuple(found)
 
-    def of_area(self, name: str, inside: Flags) -> tuple[ExpectedError, ...]:
-        """Every query of an area, which is a union of leaves.
+    def _weights(self, query: str, depth: int) -> tuple[Floats, Floats]:
+        """1 / variance of own and of pooled answers, in each kind of unit of a level."""
+        own = own_weights(self.tree, query, depth)
+        if depth > self.lowest:
+            return own, own
+        # A query that is not asked at a level is not pooled there.
+        return own, pooled_weights(self.tree, query, self.lowest)[depth] * (own > 0)
 
-        ``own`` is of the sum of the leaves' own answers.
+    def of_area(self, name: str, level: str, units: Ints) -> tuple[ExpectedError, ...]:
+        """Every query of an area, which is a union of units of one level of the measured tree.
+
+        ``own`` and ``pooled`` are of the sum of these units' answers.
         """
+        inside: Flags = np.isin(self.geography.ancestors(level), units)
         members = Members.one(inside[self.together.places[-1]])
         area = AreaErrors.of(self.together.tree, self.components, members, self.components.answers)
-        leaf = len(self.tree.levels) - 1
-        kinds = self.tree.kinds[leaf].of_unit[inside]
+        depth = self.geography.depth(level)
+        kinds = self.tree.kinds[depth].of_unit[units]
+        once = np.ones(len(units), dtype=np.int64)
         found = []
         for query, answers in self.components.answers.items():
-            with np.errstate(divide="ignore"):
-                own = sqrt(float(np.sum(1 / own_weights(self.tree, query, leaf)[kinds])))
+            own, pooled = self._weights(query, depth)
             found.append(
                 ExpectedError(
                     level=name,
                     query=query,
                     units=int(inside.sum()),
                     answers=answers,
-                    own=own,
-                    pooled=own,
+                    own=sqrt(len(units)) * _deviation(own[kinds], once),
+                    pooled=sqrt(len(units)) * _deviation(pooled[kinds], once),
                     best=_best(area.mean_variance(query)[0]),
                 )
             )
