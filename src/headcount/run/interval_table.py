@@ -77,7 +77,8 @@ class IntervalFacts:
         if self.zero:
             said.append(
                 f"{self.zero:,} are known to be 0 (nobody can be counted there) and shown as 0 to "
-                "0; estimates of other counts do not use it"
+                "0; intervals of counts that contain such cells do not use it and are wider than "
+                "they need be"
             )
         if self.unknown:
             said.append(f"{self.unknown:,} are not told by the answers: no high end")

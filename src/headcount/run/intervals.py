@@ -9,7 +9,9 @@ in a share ``confidence`` of cases, where z is the quantile of the normal law. C
 not negative: ends are rounded inwards and cut at 0, which loses no count. An interval stands beside
 a released count and is not centred on it: a release was pressed into whole numbers that add up,
 and its own error has another law. Counts that are known to be 0 are shown as 0; beyond that
-estimates do not use it.
+estimates do not use it. The published answer of a structural zero is 0 without noise, but it is
+taken with the variance of the others: deviations of sums that contain such cells are too large, and
+their intervals wider than they need be.
 
 Intervals of a level are made a few units at a time, so that no level needs to fit in memory.
 """
