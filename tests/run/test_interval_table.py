@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.release.store import read_release
+from headcount.run.estimate import estimate_run
 from headcount.run.protect import protect_run
 
 CONFIG = """
@@ -88,6 +90,39 @@ def test_measurements_alone_are_enough_and_programs_are_answered(folder: Path) -
         )
         answer = json.loads(shown.stdout)
         assert (answer["rows"], answer["exact"], answer["zero"]) == (2, 0, 0)
+
+
+def test_a_release_that_was_not_made_from_the_measurements_is_not_set_beside_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    measurements = folder / "kept" / "release" / "measurements"
+    config = tmp_path / "other.toml"
+    out = folder / "bare"
+    config.write_text(f'[measurements]\nfolder = "{measurements}"\n[run]\nout = "{out}"\n')
+    options = ["--query", "total", "--level", "county"]
+    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    assert "found a release that was made without them, expected one of" in str(shown.exception)
+    shutil.copytree(out, tmp_path / "bare")
+    shutil.copytree(measurements, tmp_path / "bare" / "release" / "measurements")
+    shown = CliRunner().invoke(app, ["intervals", str(tmp_path / "bare"), *options])
+    assert "found a release that was made without them, expected one of" in str(shown.exception)
+
+
+def test_an_estimate_is_set_beside_its_own_measurements_alone(folder: Path, tmp_path: Path) -> None:
+    measurements = folder / "kept" / "release" / "measurements"
+    config, run = tmp_path / "estimate.toml", '[run]\nout = "estimate"\n'
+    config.write_text(f'[measurements]\nfolder = "{measurements}"\n{run}')
+    estimate_run(config)
+    options = ["--query", "total", "--level", "county", "--json"]
+    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    assert json.loads(shown.stdout)["released"] == 2
+    text = (folder / "kept.toml").read_text().replace("seed = 3", "seed = 4")
+    (folder / "second.toml").write_text(text.replace('"kept"', '"second"'))
+    protect_run(folder / "second.toml")
+    second = folder / "second" / "release" / "measurements"
+    config.write_text(f'[measurements]\nfolder = "{second}"\n{run}')
+    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    assert "found a release that was made from those with digest" in str(shown.exception)
 
 
 @pytest.mark.parametrize(

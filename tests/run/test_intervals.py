@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,32 @@ def test_released_counts_stand_beside(folder: Path) -> None:
     release = estimate_from(start)
     found = intervals(start, "total", level="block", release=release)
     assert found["released"].to_list() == release.at("block").sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("attribute", "said"),
+    [
+        (
+            Attribute("colour", ("m", "f")),
+            "found counts by colour (m, f), age (young, old, oldest)",
+        ),
+        (Attribute("sex", ("m", "f")), "found counts by sex (m, f)"),
+        (Attribute("sex", ("f", "m", "x")), "found counts by sex (f, m, x)"),
+    ],
+)
+def test_a_release_by_other_attributes_is_refused(
+    folder: Path, attribute: Attribute, said: str
+) -> None:
+    schema = Schema((attribute, SCHEMA.attributes[1]))
+    start, shape = start_from(folder), (200, schema.size)
+    release = estimate_from(start)
+    matrix = counts_of(np.ones(shape, dtype=np.int64), PLACES, schema=schema)
+    tables = {level: matrix.at(level).matrix for level in PLACES.levels}
+    other = replace(release, schema=schema, tables=tables)
+    with pytest.raises(InputError) as refused:
+        intervals(start, "total", level="block", release=other)
+    assert said in str(refused.value)
+    assert "expected counts by sex (f, m), age (young, old, oldest)" in str(refused.value)
 
 
 def test_intervals_are_cut_at_0_and_rounded_inwards() -> None:

@@ -18,7 +18,13 @@ from headcount.files import take_name, temporary_beside
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
 from headcount.release import CountsRelease
 from headcount.release.publication import MEASUREMENTS
-from headcount.release.store import MANIFEST, check_files, read_release, release_folder
+from headcount.release.store import (
+    MANIFEST,
+    check_files,
+    read_receipt,
+    read_release,
+    release_folder,
+)
 from headcount.run.intervals import interval_pieces
 from headcount.run.plan import NamedArea
 from headcount.schema import load_schema
@@ -138,7 +144,7 @@ def published_start(source: Path) -> tuple[PublishedStart, CountsRelease | None]
         asked = config.measurements
         schema = None if asked.schema is None else load_schema(asked.schema)
         start = start_from(asked.folder, config.mechanism, schema=schema, levels=asked.levels)
-        return start, _release(config.run.out / "release")
+        return start, _release(config.run.out / "release", start)
     folder = source
     if (source / MANIFEST).is_file() or (source / "release" / MANIFEST).is_file():
         folder = release_folder(source) / MEASUREMENTS
@@ -152,14 +158,28 @@ def published_start(source: Path) -> tuple[PublishedStart, CountsRelease | None]
             f"{source}: found no folder, expected a run, a release, measurements, or an estimate's "
             f"config (.toml)"
         )
-    return start_from(folder), _release(folder.parent)
+    start = start_from(folder)
+    return start, _release(folder.parent, start)
 
 
-def _release(folder: Path) -> CountsRelease | None:
-    """The release in a folder, checked; None where there is none."""
+def _release(folder: Path, start: PublishedStart) -> CountsRelease | None:
+    """The release in a folder, checked; None where there is none.
+
+    It must be made from these measurements, or published with them: then they are in its folder,
+    and its manifest has them.
+    """
     if not (folder / MANIFEST).is_file():
         return None
-    check_files(folder)
+    files, measured = check_files(folder)["files"], start.measurements
+    made_from = read_receipt(folder).get("made_from", {}).get("measurements")
+    inside = measured.folder.resolve() == (folder / MEASUREMENTS).resolve()
+    beside = inside and any(name.startswith(f"{MEASUREMENTS}/") for name in files)
+    if made_from != measured.digest and (made_from is not None or not beside):
+        said = "without them" if made_from is None else f"from those with digest {made_from}"
+        raise RunError(
+            f"{folder}: found a release that was made {said}, expected one of the measurements in "
+            f"{measured.folder}, or measurements in a folder apart from it"
+        )
     found = read_release(folder)
     return found if isinstance(found, CountsRelease) else None
 

@@ -34,6 +34,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.accuracy import EXACT
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
+from headcount.mechanisms.topdown.rerun import refuse_other_attributes
 from headcount.release import CountsRelease
 from headcount.run._measured_tree import MeasuredTree
 from headcount.run.plan import NamedArea
@@ -62,7 +63,7 @@ def intervals(
         measurements   a folder of published measurements, or what was read from one
         areas          unions of units of one level, each with a name
         confidence     the share of cases in which an interval holds the true count
-        release        a release of the same places, whose counts are shown beside
+        release        a release of the same places and attributes, whose counts are shown beside
 
     Columns: place, the attributes of the query, estimate, deviation, low, high, known ("exact" for
     what is published exactly, "zero" where nobody can be counted), and released.
@@ -95,6 +96,8 @@ def interval_pieces(
     start = measurements
     if not isinstance(start, PublishedStart):
         start = start_from(start)
+    if release is not None:
+        refuse_other_attributes(release, start, source="intervals")
     found = _Intervals(MeasuredTree(start, query), reach, release)
     return found.of_level(level) if level else found.of_areas(areas)
 

@@ -118,6 +118,26 @@ def _same_places(release: CountsRelease, start: PublishedStart) -> Geography:
     return expected
 
 
+def refuse_other_attributes(release: CountsRelease, start: PublishedStart, *, source: str) -> None:
+    """Refuse a release that counts people by something else than the measurements do."""
+    found, expected = _counted(release.schema), _counted(start.measurements.schema)
+    if found != expected:
+        raise InputError(
+            source,
+            place="release",
+            found=f"counts by {_in_words(found)}",
+            expected=f"counts by {_in_words(expected)}, as the measurements have them",
+        )
+
+
+def _in_words(counted: list[tuple[str, tuple[str, ...]]]) -> str:
+    """Attributes with their levels, of which the first few are enough."""
+    return ", ".join(
+        f"{name} ({', '.join(levels[:4])}{', ...' if len(levels) > 4 else ''})"
+        for name, levels in counted
+    )
+
+
 def _counted(schema: Schema) -> list[tuple[str, tuple[str, ...]]]:
     return [(one.name, one.levels) for one in schema.attributes]
 
