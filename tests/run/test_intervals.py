@@ -264,6 +264,10 @@ def test_intervals_are_cut_at_0_and_rounded_inwards() -> None:
         ({"query": "total"}, "found no level and no areas"),
         ({"query": "total", "level": "block", "confidence": 1}, "expected a share between 0 and 1"),
         ({"query": "total", "level": "block", "confidence": "-1/2"}, "expected a share between"),
+        (
+            {"query": "total", "level": "block", "confidence": None},
+            "confidence: found None, expected a share between 0 and 1",
+        ),
     ],
 )
 def test_what_is_asked_for_unclearly_is_refused(

@@ -87,7 +87,7 @@ class IntervalFacts:
                 "they need be"
             )
         if self.unknown:
-            said.append(f"{self.unknown:,} are not told by the answers: no high end")
+            said.append(f"{self.unknown:,} cannot be estimated from the noisy answers: no high end")
         if self.released:
             share = 100 * self.inside / self.released
             said.append(

@@ -105,7 +105,7 @@ def interval_pieces(
 def _confidence(given: Fraction | str | float) -> float:
     try:
         share = float(Fraction(given))
-    except (ValueError, OverflowError, ZeroDivisionError):
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         share = 0.0
     if not 0 < share < 1:
         raise ConfigError(

@@ -237,11 +237,21 @@ def test_a_receipt_says_from_where_answers_were_pooled() -> None:
     assert "answers pooled" not in run(topdown(), people()).notes
 
 
+def test_the_method_says_where_answers_are_pooled_or_that_none_may_be() -> None:
+    assert "wherever a level gains 1 % by it" in topdown(pool=True).method
+    assert "or that no level gains 1 % and none are" in topdown(pool=True).method
+    assert "from tract up" in topdown(pool=True, pool_from="tract").method
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"pool_from": "tract"}, "pool_from: found 'tract' without pool, expected pool = true"),
         ({"pool": True, "pool_from": "parish"}, "pool_from"),
+        (
+            {"pool": True, "pool_from": PLACES.levels[0]},
+            "the top level: nothing would be pooled, expected one of",
+        ),
     ],
 )
 def test_settings_that_cannot_be_pooled_are_refused(keys: dict[str, Any], message: str) -> None:

@@ -112,7 +112,13 @@ class TopDown(TopDownSettings, PostTabular):
     @property
     def method(self) -> str:
         """What a guarantee says of the method; nothing of TopDown as it is."""
-        joined = "noisy answers are joined with those of the levels below, which costs no privacy"
+        where = (
+            f"from {self.pool_from} up" if self.pool_from else "wherever a level gains 1 % by it"
+        )
+        joined = (
+            f"noisy answers are joined with those of the levels below, {where} (the receipt says "
+            "where, or that no level gains 1 % and none are), which costs no privacy"
+        )
         drawn = f"{DRAWN}, which costs no privacy; places unlike it have the largest errors"
         said = "; ".join([joined] * self.pool + [drawn] * bool(self.prior))
         return f"{self.called}: {said}" if said else ""

@@ -391,7 +391,14 @@ class TopDownSettings:
                 geography.depth(invariant.level)
         if self.pool_from:
             with _asked_by("pool_from"):
-                geography.depth(self.pool_from)
+                depth = geography.depth(self.pool_from)
+            if not depth:
+                raise ConfigError(
+                    "topdown",
+                    place="pool_from",
+                    found=f"{self.pool_from!r}, the top level: nothing would be pooled",
+                    expected=one_of(geography.levels[1:]),
+                )
         for level, _ in self.passes:
             with _asked_by(f"passes.{level}"):
                 geography.depth(level)
