@@ -16,6 +16,8 @@ from headcount.bench.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rou
 from headcount.bench.passes import chain_gaps
 from headcount.errors import HeadcountError
 from headcount.solve import target_programs
+from headcount.solve._chain import nest
+from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import violations
 from headcount.solve.feasibility import clashes
 from headcount.solve.mip import SolverError
@@ -141,6 +143,37 @@ def test_queries_that_cross_go_to_highs_or_are_refused():
         round_passes(batch, x, (chain(HALVES), chain(CROSS)), network=True)
     with pytest.raises(HeadcountError, match="found no pass, expected one or more"):
         round_passes(batch, x, ())
+
+
+def test_cells_in_no_bounded_group_do_not_make_queries_cross():
+    assert nest([np.array([-1, 0], np.int32), np.array([0, 1], np.int32)])
+    high = np.array([[NO_BOUND, NO_BOUND], [4, 4]])
+    batch = from_dense(
+        np.zeros((4, 2)), weight=1.0, total=[1] * 4, families=[Margin(group=HALVES, high=high)]
+    )
+    found, _ = round_passes(batch, np.array([0.3, 0.7] * 4), (chain(HALVES),), network=True)
+    assert found.method[0] == RoundingMethod.NETWORK
+    assert not found.broken
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_refinements_nest_whichever_groups_are_left_out_and_crossing_groups_do_not(data):
+    cells = data.draw(st.integers(2, 12))
+    numbers = st.lists(st.integers(0, 2), min_size=cells, max_size=cells)
+    fine, partitions = np.zeros(cells, np.int64), []
+    for _ in range(data.draw(st.integers(1, 4))):
+        fine = np.unique(3 * fine + np.array(data.draw(numbers)), return_inverse=True)[1]
+        many = int(fine.max()) + 1
+        kept = np.array(data.draw(st.lists(st.booleans(), min_size=many, max_size=many)))
+        partitions.append(np.where(kept[fine], fine, -1).astype(np.int32))
+    partitions = data.draw(st.permutations(partitions))
+    assert nest(partitions)
+    members = [set(np.flatnonzero(one == g)) for one in partitions for g in range(one.max() + 1)]
+    other = np.array(data.draw(numbers), np.int32) - 1
+    more = [set(np.flatnonzero(other == g)) for g in range(other.max() + 1)]
+    fits = all(not a & b or a <= b or b <= a for a in members for b in more)
+    assert nest([*partitions, other]) == fits
 
 
 def test_a_parent_on_which_highs_gives_up_has_no_rounding(monkeypatch, caplog):

@@ -112,7 +112,7 @@ def _grow(layers: Sequence[_Layer], cells: int) -> tuple[Ints32, Ints32, Ints, I
     that cross, some cells of the smaller have the larger before them and some have not, and the
     first difference shows.
     """
-    if not layers:
+    if not any(len(layer.column) for layer in layers):
         none = np.zeros(0, np.int64)
         return none.astype(np.int32), np.full(cells, -1, np.int32), none, none
     first = np.concatenate([[0], np.cumsum([len(layer.column) for layer in layers])])
@@ -124,8 +124,8 @@ def _grow(layers: Sequence[_Layer], cells: int) -> tuple[Ints32, Ints32, Ints, I
     path = np.take_along_axis(node, order, axis=0)  # each cell's groups, from large to small
     before = np.concatenate([np.full((1, cells), -1), path[:-1]])
     above = np.full(int(first[-1]), -2)
-    above[path.ravel()[::-1]] = before.ravel()[::-1]
     held = path >= 0
+    above[path[held][::-1]] = before[held][::-1]  # the first cell decides
     if (above[path[held]] != before[held]).any():
         return None
     leaf = np.full(cells, -1)
