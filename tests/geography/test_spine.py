@@ -202,3 +202,5 @@ def test_shares_that_do_not_add_up_are_refused():
         UnitShares(geography=spine, shares=(Fraction(2), *[Fraction(0)] * 5), highest="us")
     with pytest.raises(InputError, match="found 3 leaves, expected 1, one for each leaf"):
         off_spine_distance(spine, np.ones(3, dtype=bool))
+    with pytest.raises(InputError, match="found values of type int64, expected bool, whether each"):
+        off_spine_distance(spine, np.ones(1, dtype=np.int64))

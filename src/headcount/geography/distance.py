@@ -25,6 +25,13 @@ def off_spine_distance(geography: Geography, inside: Flags) -> int:
 
     Cumings-Menon et al. (2021), Geographic spines in the 2020 census DAS.
     """
+    if inside.dtype != np.bool_:
+        raise InputError(
+            "off-spine distance",
+            place="inside",
+            found=f"values of type {inside.dtype}",
+            expected="bool, whether each leaf is in the area",
+        )
     if inside.shape != (geography.size(geography.leaf),):
         raise InputError(
             "off-spine distance",
