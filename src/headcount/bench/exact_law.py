@@ -20,6 +20,7 @@ from math import pi
 import numpy as np
 
 from headcount.arrays import Floats
+from headcount.errors import HeadcountError
 from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
 
 SMOOTHED = 1e-3
@@ -66,7 +67,9 @@ def characteristic(law: Law, u: Floats) -> Floats:
         q = np.exp(-float(law.rate))
         return np.asarray((1 - q) ** 2 / (1 - 2 * q * np.cos(u) + q**2))
     if not isinstance(law, DiscreteGaussian):
-        raise NotImplementedError(law.name)
+        raise HeadcountError(
+            f"exact law: found {law.name} noise, expected geometric or discrete Gaussian"
+        )
     sigma2 = float(law.sigma2)
     if sigma2 >= WRAPPED:  # sums over k and over turns of 2 pi are each other's transforms
         turned = np.remainder(u + pi, 2 * pi) - pi

@@ -21,7 +21,10 @@ from headcount.solve._residual import (
 )
 
 PATIENCE = 6
-"""Arcs that searches look at, for each there is, until potentials are set anew."""
+"""Arcs that searches look at, for each there is, until potentials are set anew.
+
+It takes part in which of several equally good roundings is found.
+"""
 
 
 @njit(nogil=True, cache=True)

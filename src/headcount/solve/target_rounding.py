@@ -6,9 +6,10 @@ With frac = x - floor(x), Q the queries of one pass and y in {0, 1} the steps ab
     subject to  sums over children, bounds, joint totals; earlier passes' queries as they came out
 
 and later passes choose among what earlier ones leave open. Among equally near roundings that with
-the least sum of (1 - 2 frac) y is taken; what is still equal goes by the numbers of cells and
-children, so that an answer repeats. Where the queries of a pass nest in each other, in the bounds
-and in the earlier queries, it is a network problem (_targets.py); otherwise HiGHS solves it.
+the least sum of (1 - 2 frac) y is taken; of what is still equal always the same one is taken, but
+which one is a matter of the search and may change between versions. Where the queries of a pass
+nest in each other, in the bounds and in the earlier queries, it is a network problem (_targets.py);
+otherwise HiGHS solves it.
 """
 
 from __future__ import annotations
