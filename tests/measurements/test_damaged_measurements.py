@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from random import Random
 
@@ -32,6 +33,8 @@ OTHER_TYPES = {
     "flag": (True, pa.bool_()),
     "list": ([1, 2], pa.list_(pa.int64())),
     "texts": (["a"], pa.list_(pa.string())),
+    "day": (date(2020, 4, 1), pa.date32()),
+    "bytes": (b"\xff", pa.binary()),
 }
 SEEDS = 40
 

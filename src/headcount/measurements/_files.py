@@ -88,8 +88,12 @@ def sound(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column can hold codes and names: text, whole numbers, or a dictionary of these."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    of_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(fits(kind) for fits in (*of_text, pa.types.is_integer))
 
 
 def _is_numbers(kind: pa.DataType) -> bool:
@@ -104,11 +108,11 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 FORMS: Mapping[str, tuple[str, Callable[[pa.DataType], bool]]] = {
-    **dict.fromkeys(("geocode", "query_name", "sign"), ("text", _is_text)),
+    **dict.fromkeys(("geocode", "query_name", "sign"), ("text", is_text)),
     **dict.fromkeys(("query_shape", "value"), ("lists of numbers", _is_numbers)),
     "variance": ("numbers", _is_number),
 }
-"""What columns hold; a code may be a whole number, or in a dictionary."""
+"""What columns hold."""
 
 
 def refuse_other_columns(file: pq.ParquetFile, path: Path, columns: Sequence[str]) -> None:

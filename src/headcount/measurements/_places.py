@@ -13,14 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, geography_of
-from headcount.measurements._files import Described, opened, rows_of, sound
+from headcount.measurements._files import Described, is_text, opened, rows_of, sound
 from headcount.measurements.form import SPINE, plain
 from headcount.release.layout import UNITS
 from headcount.release.store import geography_of_file
@@ -65,7 +64,7 @@ def _read(path: Path, about: Described) -> Geography:
             expected=f"a column of codes for each level: {', '.join(levels[1:])}",
         )
     for level in levels[1:]:
-        if pa.types.is_nested(kinds[level]):
+        if not is_text(kinds[level]):
             raise InputError(
                 str(path),
                 place=f"column {level!r}",
