@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
@@ -150,6 +151,7 @@ class InputErrors(InputError):
 
     def __init__(self, source: str, errors: Sequence[InputError], *, number: int) -> None:
         super().__init__(source, found=f"{number:,} problems", expected="none")
+        self.errors = tuple(errors)
         listed = [
             f"  {error.place}: found {error.found}, expected {error.expected}" for error in errors
         ]
@@ -198,3 +200,31 @@ class PluginError(HeadcountError):
 
 class RunError(HeadcountError):
     """A run directory that cannot be used: it holds another run, or is damaged."""
+
+
+def without_values(error: HeadcountError) -> str:
+    """The message of an error for somebody who may not see the data: where, and which rule.
+
+    Nothing that may stand in the data is in it, neither a value nor how many rows are at fault. An
+    error about settings is told whole: they are not read from the data.
+    """
+    if isinstance(error, TruthError):
+        return f"{error.source}: the data break what this method must keep"
+    if isinstance(error, ConfigError) or not isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, InputErrors):
+        return "\n".join(dict.fromkeys(map(without_values, error.errors)))
+    named = error.place.startswith(("column ", "attribute "))
+    place = error.place if named else _until(_QUOTES, error.place)
+    found, expected = _until(_VALUES, error.found), _until(_QUOTES, error.expected)
+    return f"{error.source}: {place}{': ' if place else ''}found {found}, expected {expected}"
+
+
+_QUOTES = re.compile(r"[\"'`]")
+_VALUES = re.compile(r"[\"'`\[(:\d]")
+
+
+def _until(sign: re.Pattern[str], text: str) -> str:
+    """Text up to where it begins to quote something."""
+    cut = sign.search(text)
+    return text if cut is None else f"{text[: cut.start()].rstrip()} ...".lstrip()

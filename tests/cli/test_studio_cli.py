@@ -51,13 +51,18 @@ def test_the_browser_is_led_by_a_file_that_only_its_owner_reads(
 ):
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setenv("HOME", str(tmp_path))
     address = f"http://{HOST}:1/open?token=secret"
-    with serve.opened(address):
+    with serve.opened(address) as found:
+        assert not found
         (page,) = opened
         assert page.startswith("file://")
         assert "secret" not in page
         path = Path(page.removeprefix("file://"))
         assert address in path.read_text()
+        # A browser in a snap sees files of the home folder, if no folder on the way is hidden.
+        assert path.parents[1] == tmp_path
+        assert not path.parent.name.startswith(".")
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert not path.exists()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
@@ -34,6 +35,46 @@ class Answer:
     def at(self) -> str:
         """Where a redirect leads, without the secret place."""
         return re.sub(r"^/[^/]+", "", self.headers["location"])
+
+
+@dataclass
+class FormFields(HTMLParser):
+    """The fields of one form of a page, as a browser sends them."""
+
+    action: str
+    fields: dict[str, str] = field(default_factory=dict)
+    _inside: bool = False
+    _select: str = ""
+    _area: str = ""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        has = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._inside = has.get("action", "").endswith(self.action)
+        if not self._inside:
+            return
+        if tag == "input" and (has["type"] != "checkbox" or "checked" in has):
+            self.fields[has["name"]] = has["value"]
+        elif tag == "select":
+            self._select = has["name"]
+        elif tag == "option" and ("selected" in has or self._select not in self.fields):
+            self.fields[self._select] = has["value"]
+        elif tag == "textarea":
+            self._area = has["name"]
+            self.fields[self._area] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "form":
+            self._inside = False
+        elif tag == "textarea":
+            self._area = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            self.fields[self._area] += data
 
 
 @dataclass(frozen=True)
@@ -88,6 +129,13 @@ class Client:
         }
         body = urlencode({FIELD: self.studio.keys.form, **form})
         return self.send("POST", self.target(path), sent, body)
+
+    def form(self, path: str, action: str, **query: Any) -> dict[str, str]:
+        """The fields of a form on a page."""
+        found = FormFields(action)
+        found.feed(self.get(path, **query).text)
+        assert found.fields, f"no form for {action} on {path}"
+        return found.fields
 
     def target(self, path: str, **query: Any) -> str:
         return self.studio.at(path, **query)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
+import shlex
+import sqlite3
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
+from typer.testing import CliRunner
 
+from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
@@ -46,19 +54,13 @@ def version(client: Client) -> str:
 
 
 def form(client: Client, **changed: str) -> dict[str, str]:
-    """The fields of the form as the page has them."""
-    people = tomllib.loads((folder(client) / "people.toml").read_text())["population"]
-    fields = {"config": "people.toml", "version": version(client)}
-    fields |= {"units": people["units"], "places": ", ".join(people["geography"]["columns"])}
-    fields |= {"units_from_data": "yes"} if people.get("units_from_data") else {}
-    for number, one in enumerate(people["attribute"]):
-        fields[f"{number}.name"] = one["name"]
-        fields[f"{number}.missing"] = one.get("missing", "refuse")
-        fields[f"{number}.missing_values"] = ", ".join(one.get("missing_values", []))
-        fields |= {f"{number}.levels": "\n".join(one["levels"])} if "levels" in one else {}
-        fields |= {f"{number}.bins": str(one["bins"])} if "bins" in one else {}
-        fields |= {f"{number}.levels_from_data": "yes"} if one.get("levels_from_data") else {}
-    return fields | changed
+    """The fields of the form as the page has them, some changed; "0.name" is an attribute's."""
+    fields = client.form("/data", "/data/edit", config="people.toml")
+    long = {
+        f"population.attribute.{name}" if name[0].isdigit() else name: value
+        for name, value in changed.items()
+    }
+    return fields | long
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,8 @@ def test_what_was_read_from_the_data_is_marked_until_a_public_list_is_given(clie
     written(client)
     assert client.get("/data", config="people.toml").text.count('class="read-off"') == 4
     fields = form(client)
-    del fields["units_from_data"]
+    assert fields["population.units_from_data"] == "yes"
+    fields["population.units_from_data"] = ""
     assert client.post("/data/edit", **fields).status == 303
     text = (folder(client) / "people.toml").read_text()
     assert "units_from_data" not in text
@@ -129,7 +132,12 @@ def test_a_form_without_changes_leaves_the_text_as_it_is(client: Client):
 
 def test_edits_of_the_form_stand_in_the_text_and_comments_stay(client: Client):
     written(client)
-    changed = {"0.levels": "w\nm", "1.bins": "0, 18 65", "2.missing": "drop", "public": "yes"}
+    changed = {
+        "0.levels": "w\nm",
+        "1.bins": "0, 18 65",
+        "2.missing": "drop",
+        "population.public": "yes",
+    }
     assert client.post("/data/edit", **form(client, **changed)).status == 303
     text = (folder(client) / "people.toml").read_text()
     people = tomllib.loads(text)["population"]
@@ -259,7 +267,7 @@ def test_the_second_of_two_tabs_is_refused_and_nothing_is_lost(client: Client):
 
 
 def test_of_many_edits_at_once_one_is_made(client: Client):
-    fields = form(written(client), public="yes")
+    fields = form(written(client), **{"population.public": "yes"})
     with ThreadPoolExecutor(20) as pool:
         pages = list(pool.map(lambda _: client.post("/data/edit", **fields), range(20)))
     assert sorted({page.status for page in pages}) == [303, 422]
@@ -320,5 +328,157 @@ def test_a_text_that_is_no_config_can_be_mended(client: Client, text: str):
     (folder(client) / "people.toml").write_text(text)
     page = client.get("/data", config="people.toml")
     assert page.status == 422
-    assert "Mend it, and the form comes back" in page.text
+    assert "Correct it, and the form comes back" in page.text
     assert text.splitlines()[-1] in page.text
+
+
+def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(client: Client):
+    (folder(client) / "odd.csv").write_text("county,sex,people\n1,f,7\n2,m,9\n3,f,<5\n1,m,8\n")
+    (folder(client) / "code.csv").write_text("geoid,sex\n47113,f\n4711,m\n")
+    (folder(client) / "code.toml").write_text(
+        '[population]\nkind = "microdata"\nfile = "code.csv"\n[population.geography]\n'
+        'column = "geoid"\nprefixes = { county = 2, tract = 5 }\n[[population.attribute]]\n'
+        'name = "sex"\nlevels = ["f", "m"]\n[mechanism]\nname = "topdown"\nepsilon = 1\n'
+        '[run]\nout = "runs/code"\n'
+    )
+    for path, asked, value, said in (
+        ("/look", {"file": "odd.csv"}, "<5", "odd.csv: column 'people', line 4: found ..., "),
+        ("/plan", {"config": "code.toml"}, "4711", "code.csv: column 'geoid', line 3: found ..., "),
+    ):
+        text = html.unescape(client.get(path, **asked).text)
+        assert value not in text
+        assert f"<pre>{said}expected " in text
+        assert "What stands in the data is shown when you have accepted" in text
+        gate = client.form(path, "/accept", **asked)
+        assert client.post("/accept", **gate).at == f"{path}?{urlencode(asked)}"
+        assert f"found '{value}'" in html.unescape(client.get(path, **asked).text)
+        client.studio.accepted = False
+
+
+def test_undo_leaves_alone_what_an_editor_has_changed(client: Client):
+    written(client)
+    path = folder(client) / "people.toml"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    before = path.read_bytes()
+    client.post("/data/edit", **form(client, **{"2.missing": "drop"}))
+    ours = path.read_bytes()
+    path.write_text(path.read_text() + "# a note of my own\n")
+    theirs = path.read_bytes()
+    page = client.get("/data", config="people.toml").text
+    assert "can no longer be undone" in page
+    assert "Undo the last edit" not in page
+    refused = client.post("/data/undo", config="people.toml", version=version(client))
+    assert "found a text that was changed elsewhere after the last edit made here" in refused.text
+    assert path.read_bytes() == theirs
+    path.write_bytes(ours)  # the editor undoes its own change: then ours can be undone, to the byte
+    assert client.post("/data/undo", config="people.toml", version=version(client)).status == 303
+    assert path.read_bytes() == before
+
+
+def test_odd_files_neither_break_the_first_screen_nor_are_misread(client: Client):
+    root = folder(client)
+    for name in ("a:b.csv", "-x.csv"):
+        messy_people(root / name)
+    (root / os.fsdecode(b"caf\xe9.csv")).write_text("county,sex\n1,f\n")
+    with closing(sqlite3.connect(root / "other.db")) as other:
+        other.execute("CREATE TABLE t (x)")
+    (root / "text.db").write_text("no database")
+    (root / "huge.toml").write_text("[population]\n" + "# much\n" * 200_000)
+    (root / "secret.toml").write_text("[population]\n")
+    (root / "secret.toml").chmod(0)
+    (root / "tool.toml").write_text("[tool]\n")
+    text = client.get("/").text
+    assert "1 files are not listed: their names hold characters that are not text" in text
+    assert "other.db" not in text
+    assert "text.db" not in text
+    assert "tool.toml" not in text
+    assert "huge.toml: found a file of" in text
+    assert ("secret.toml: Permission denied" in text) == (os.geteuid() != 0)
+    for name, shown in (("a:b.csv", "a:b"), ("-x.csv", "./-x")):
+        page = client.get("/look", file=name)
+        assert page.status == 200
+        assert f"headcount init {shown}.csv" in page.text
+        fields = client.form("/look", "/look", file=name)
+        assert (
+            client.post("/look", **fields).at == f"/data?{urlencode({'config': f'{shown}.toml'})}"
+        )
+        # What the page shows is what a shell runs, and no name is taken for an option.
+        shown_command = html.unescape(
+            re.findall(
+                "<code>(headcount check .*)</code>",
+                client.get("/data", config=f"{shown}.toml").text,
+            )[0]
+        )
+        words = shlex.split(shown_command)[1:]
+        done = CliRunner().invoke(app, [words[0], *(str(root / word) for word in words[1:])])
+        assert done.exit_code == 0, done.output
+
+
+def test_a_config_has_one_name(client: Client):
+    written(client)
+    client.post("/data/edit", **form(client, **{"2.missing": "drop"}))
+    for name in ("./people.toml", ".//people.toml", "././people.toml"):
+        page = client.get("/data", config=name).text
+        assert "Data of people.toml" in page
+        assert "Undo the last edit" in page
+        assert client.form("/data", "/data/edit", config=name)["config"] == "people.toml"
+    assert client.get("/data", config="x/../people.toml").status == 422
+    assert (
+        client.post("/data/undo", **form(client) | {"config": "./people.toml"}).at
+        == "/data?config=people.toml"
+    )
+
+
+def test_a_shown_command_is_quoted_for_the_shell(client: Client):
+    name = "it's; rm -rf $HOME.csv"
+    messy_people(folder(client) / name)
+    page = client.get("/look", file=name).text
+    (shown,) = re.findall("<code>(headcount init .*)</code>", page)
+    assert shlex.split(html.unescape(shown)) == ["headcount", "init", name]
+
+
+def test_a_listing_that_is_cut_says_so(client: Client, monkeypatch: pytest.MonkeyPatch):
+    assert "Not everything is listed" not in client.get("/").text
+    (folder(client) / "a/b/c/d/e").mkdir(parents=True)
+    assert "Not everything is listed" in client.get("/").text
+
+
+def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
+    written(client)
+    fields = form(client, **{"run.out": "runs/other", "run.seed": "12"})
+    assert client.post("/data/edit", **fields).status == 303
+    text = (folder(client) / "people.toml").read_text()
+    assert tomllib.loads(text)["run"] == {"out": "runs/other", "seed": 12}
+    assert "# publish release/ in it, never internal/" in text
+    assert client.post("/data/edit", **form(client, **{"run.seed": "many"})).status == 422
+    assert client.post("/data/edit", **form(client, **{"run.seed": ""})).status == 303
+    declared = client.form("/data", "/data/ledger", config="people.toml")
+    declared |= {"dataset": "census 2030", "total": "3/2", "unit": "change-one"}
+    for wrong in (
+        {"total": "-1"},
+        {"total": "much"},
+        {"unit": "x"},
+        {"dataset": ""},
+        {"ledger": "../l.sqlite"},
+        {"version": "stale"},
+    ):
+        assert client.post("/data/ledger", **declared | wrong).status == 422, wrong
+        assert "dataset" not in tomllib.loads((folder(client) / "people.toml").read_text())["run"]
+    assert client.post("/data/ledger", **declared).status == 303
+    run = tomllib.loads((folder(client) / "people.toml").read_text())["run"]
+    assert run == {"out": "runs/other", "ledger": "census.ledger.sqlite", "dataset": "census 2030"}
+    balance = Ledger.open(folder(client) / run["ledger"]).balance("census 2030")
+    assert (balance.dataset.total.currency, str(balance.remaining)) == ("epsilon", "3/2")
+    other = client.form("/data", "/data/ledger", config="people.toml") | {"total": "9"}
+    refused = client.post("/data/ledger", **other)
+    assert "a total is declared once" in refused.text
+
+
+def test_a_ledger_outside_the_folder_is_named(client: Client):
+    written(client)
+    path = folder(client) / "people.toml"
+    path.write_text(path.read_text() + 'ledger = "../l.sqlite"\ndataset = "census"\n')
+    page = client.get("/data", config="people.toml")
+    assert page.status == 422
+    assert "run: ledger: found a path outside" in page.text
+    assert "Start the studio in a folder that holds both" in page.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import InputError
+from headcount.run.listing import plain_files
+from headcount.studio import security, serve
 from headcount.studio.app import screen_named
 from headcount.studio.folder import Folder
 from headcount.studio.screens import SCREENS, load_all
@@ -99,7 +102,8 @@ def test_the_first_address_opens_once_and_the_cookie_is_strict(tmp_path: Path):
         cookie = page.headers["set-cookie"]
         assert page.status == 200
         assert cookie.startswith(f"{COOKIE}=")
-        assert cookie.endswith(f"Path=/{client.studio.keys.place}/; HttpOnly; SameSite=Strict")
+        rules = f"HttpOnly; Path=/{client.studio.keys.place}/; SameSite=strict"
+        assert cookie.endswith(rules)
         again = client.send("GET", first, host)
         assert (again.status, "set-cookie" in again.headers) == (403, False)
         assert again.text == "refused: this address was used, or is of another start"
@@ -160,9 +164,57 @@ def test_a_hundred_requests_at_once_are_all_answered(client: Client):
     assert len({page.text for page in pages}) == 1
 
 
+def half_said(client: Client, text: str) -> socket.socket:
+    """A connection on which a request was begun and not ended."""
+    made = socket.create_connection((serve.HOST, client.port), timeout=10)
+    made.sendall(text.encode())
+    return made
+
+
+def closed(connection: socket.socket) -> bool:
+    """Whether the other side has closed a connection, waiting for it if need be."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_many_connections_that_ask_nothing_keep_nobody_out(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(serve, "MOST_WAITING", 40)
+    held = [half_said(client, "GET / HTTP/1.1\r\nHost: ") for _ in range(100)]
+    assert client.get("/").status == 200
+    assert all(closed(one) for one in held[:50])  # the oldest have given way
+    for one in held:
+        one.close()
+
+
+def test_a_request_that_is_not_said_to_its_end_is_given_up(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(serve, "PATIENCE", 0.2)
+    monkeypatch.setattr(security, "PATIENCE", 0.2)
+    begun = half_said(client, f"GET {client.target('/')} HTTP/1.1\r\n")
+    assert closed(begun)
+    headers = {**client.headers(), "Origin": client.origin, "Content-Length": "100"}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    posted = half_said(client, f"POST {client.target('/accept')} HTTP/1.1\r\n{lines}\r\ntoken=")
+    assert posted.recv(100).startswith(b"HTTP/1.1 408")
+    # One that has been answered, and then begins another request, has no more time either.
+    lines = "".join(f"{name}: {value}\r\n" for name, value in client.headers().items())
+    again = half_said(client, f"GET {client.target('/none')} HTTP/1.1\r\n{lines}\r\n")
+    while b"</html>" not in again.recv(1 << 16):
+        pass
+    again.sendall(b"GET /")
+    assert closed(again)
+    for one in (begun, posted, again):
+        one.close()
+
+
 @pytest.mark.parametrize(
     "name",
-    ["../secret.csv", "/etc/passwd", "a/../../secret.csv", "", ".", "a\\..\\b", "C:/x", "a\0b"],
+    ["../secret.csv", "/etc/passwd", "a/../../secret.csv", "", ".", "a\\..\\b", "a\0b", "a\nb"],
 )
 def test_paths_that_lead_out_of_the_folder_are_refused(tmp_path: Path, name: str):
     with pytest.raises(InputError, match="found a path that leads elsewhere, expected a file of"):
@@ -184,7 +236,7 @@ def test_links_out_of_the_folder_are_refused_and_not_listed(tmp_path: Path):
             folder.name_of(inside / name)
     with pytest.raises(InputError, match="found a path outside"):
         folder.name_of(outside / "secret.csv")
-    assert list(folder.files()) == []
+    assert plain_files(inside).files == {}
 
 
 def test_a_pipe_is_no_file(tmp_path: Path):
@@ -204,7 +256,8 @@ def test_a_fault_is_neither_shown_nor_logged_with_its_numbers(
     def broken(*_):
         raise ValueError("4711 people")
 
-    monkeypatch.setattr(Folder, "files", broken)
+    screen_named("start.show")
+    monkeypatch.setattr("headcount.studio.start.plain_files", broken)
     with caplog.at_level(logging.DEBUG):
         page = client.get("/")
     assert page.status == 422

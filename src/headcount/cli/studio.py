@@ -45,6 +45,7 @@ def studio(
     from headcount.studio.screens import load_all
 
     def say_next(address: str) -> None:
+        stack.close()  # the file that led the browser here is no longer needed
         typer.echo(f"opened; for another browser: {address}")
         rest = Timer(1, load_all)  # while the first screen is read
         rest.daemon = True
@@ -54,7 +55,7 @@ def studio(
     typer.echo(f"headcount studio: {server.address}")
     typer.echo("Ctrl-C stops it.")
     with ExitStack() as stack:
-        if browser:
-            stack.enter_context(opened(server.address))
+        if browser and not stack.enter_context(opened(server.address)):
+            typer.echo("No browser was found: open this address yourself.")
         server.run()
     typer.echo("the studio has stopped")

@@ -65,6 +65,16 @@ def add_closings(connection: sqlite3.Connection) -> None:
         connection.execute(guard)
 
 
+def is_ledger(path: Path) -> bool:
+    """Whether a file says in its first bytes that it is a ledger, sound or not."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(72)
+    except OSError:
+        return False
+    return head[:16] == b"SQLite format 3\0" and head[68:] == APPLICATION_ID.to_bytes(4, "big")
+
+
 def check(path: Path) -> None:
     """Refuse a file that is missing, not a ledger, of another version, or open to others."""
     if not path.is_file():

@@ -74,6 +74,11 @@ class Ledger:
         store.check(whole)
         return cls(whole)
 
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Whether a file is a ledger, by its first bytes: sound or not, of whatever name."""
+        return store.is_ledger(path)
+
     def declare(self, name: str, *, total: Loss) -> Dataset:
         """Declare a dataset and the most that may ever be lost on it; a total never changes."""
         if not name or name != name.strip():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module, resources
 from time import monotonic
@@ -18,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from headcount._version import __version__
-from headcount.errors import HeadcountError, InputError
+from headcount.errors import ConfigError, HeadcountError, without_values
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.report.theme import DARK, HEAT
 from headcount.studio.folder import Folder
@@ -39,6 +41,8 @@ STATIC = {
 }
 SCREENS = ("data", "plan", "run", "compare", "publish")
 """What a config goes through, in order."""
+
+VEILED = "What stands in the data is shown when you have accepted that it is confidential."
 
 
 @dataclass
@@ -86,6 +90,17 @@ class Studio:
         """After a change: look at a screen, so that a reload changes nothing again."""
         return RedirectResponse(self.at(path, **query), status_code=303)
 
+    @staticmethod
+    def command(*words: str) -> str:
+        """A command as it is typed into a shell in the folder."""
+        return shlex.join(["headcount", *words])
+
+    def said(self, error: HeadcountError) -> str:
+        """What an error says; before the banner was accepted nothing that stands in the data."""
+        whole, public = str(error), without_values(error)
+        said = whole if self.accepted or whole == public else f"{public}\n{VEILED}"
+        return said.replace(f"{self.folder.root}{os.sep}", "")
+
     def edit(
         self, asked: Asked, change: Callable[[tomlkit.TOMLDocument], None], *, back: str
     ) -> Response:
@@ -102,6 +117,7 @@ class Studio:
             "root": self.keys.root,
             "folder": self.folder.root.name,
             "accepted": self.accepted,
+            "veiled": VEILED,
             "version": __version__,
             "banner": CONFIDENTIAL_BANNER,
             "screens": SCREENS,
@@ -116,17 +132,21 @@ class Studio:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request asks for: its query and its form; ``moved`` is the control that was used."""
+    """What a request asks for.
+
+    where
+        config   the config that the screen is about, by its one name in the folder
+        again    the address of this screen, to come back to it; of a change the screen of the data
+        moved    the control that was used
+        part     whether a part of a page is asked for
+    """
 
     query: Mapping[str, str]
     form: Mapping[str, str]
+    config: str = ""
+    again: str = "/"
     moved: str = ""
     part: bool = False
-
-    @property
-    def config(self) -> str:
-        """The config that the screen is about."""
-        return self.form.get("config") or self.query.get("config", "")
 
     def field(self, name: str) -> str:
         """A field of the form, without blanks around it."""
@@ -159,6 +179,7 @@ async def _answer(studio: Studio, screen: str, request: Request) -> Response:
     asked = Asked(
         query=dict(request.query_params),
         form=request.scope["form"],
+        again=f"{request.scope['path']}?{request.scope['query_string'].decode('latin-1')}",
         moved=request.headers.get("hx-trigger-name", ""),
         part=request.headers.get("hx-request") == "true",
     )
@@ -167,9 +188,13 @@ async def _answer(studio: Studio, screen: str, request: Request) -> Response:
 
 def _shown(studio: Studio, screen: str, asked: Asked) -> Response:
     try:
+        if name := asked.form.get("config") or asked.query.get("config"):
+            asked = replace(asked, config=studio.folder.name_of(studio.folder.inside(name)))
+        if asked.form:  # a change is not repeated by coming back
+            asked = replace(asked, again=f"/data?{urlencode({'config': asked.config})}")
         return screen_named(screen)(studio, asked)
     except HeadcountError as error:
-        said = str(error)
+        said = studio.said(error)
     except OSError as error:
         said = f"{error.filename or 'file system'}: {error.strerror or error}"
     except Exception as error:  # what it says may hold true counts: neither shown nor logged
@@ -178,11 +203,11 @@ def _shown(studio: Studio, screen: str, asked: Asked) -> Response:
     template = "refused_part.html.j2" if asked.part else "refused.html.j2"
     # A part that failed is still put on the page: htmx swaps only what is 200.
     status = 200 if asked.part else 422
-    return studio.page(template, said=said, config=asked.config, status=status)
+    return studio.page(template, said=said, config=asked.config, again=asked.again, status=status)
 
 
 async def _missing(studio: Studio, request: Request, error: Exception) -> Response:
-    return studio.page("refused.html.j2", said="there is no such page", status=404)
+    return studio.page("refused.html.j2", said="there is no such page", again="/", status=404)
 
 
 async def _static(request: Request) -> Response:
@@ -207,7 +232,7 @@ async def _charts(request: Request) -> Response:
 def require(value: str, what: str) -> str:
     """A field that must be there."""
     if not value:
-        raise InputError(what, found="nothing", expected="a value")
+        raise ConfigError(what, found="nothing", expected="a value")
     return value
 
 

@@ -8,7 +8,7 @@ import tomlkit
 from starlette.responses import Response
 
 from headcount.config.load import load_comparison
-from headcount.errors import ConfigError, InputError, did_you_mean
+from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
 from headcount.report.inside import report_inside
 from headcount.run.compare import INTERNAL, ways_of
@@ -68,7 +68,7 @@ def _how(asked: Asked) -> Settings:
     given = {**asked.query, **asked.form}
     runs = given.get("replicates", "").strip()
     if runs and not (runs.isascii() and runs.isdigit() and len(runs) < 6):
-        raise InputError("replicates", found=repr(runs), expected="a whole number, or nothing")
+        raise ConfigError("replicates", found=repr(runs), expected="a whole number, or nothing")
     return Settings(preset=given.get("preset", "quick"), replicates=int(runs) if runs else None)
 
 

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from headcount.errors import InputError
-from headcount.files import stranger
+from headcount.errors import ConfigError
+from headcount.files import POSIX, stranger
 
 if TYPE_CHECKING:
     from headcount.config.settings import Config
-
-DEEPEST, MOST_FILES = 4, 2_000
-"""Folders below the first that are looked through, and files that are listed."""
-
-TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xls", ".dta", ".sav", ".zsav")
-"""Endings of files that ``headcount init`` can look at."""
-
-LEDGERS = (".sqlite", ".ledger", ".db")
 
 
 @dataclass(frozen=True)
@@ -33,24 +24,29 @@ class Folder:
     def at(cls, path: Path) -> Folder:
         """The folder of a path, which must be there."""
         if not path.is_dir():
-            raise InputError(str(path), found="no folder", expected="a folder to work in")
+            raise ConfigError(str(path), found="no folder", expected="a folder to work in")
         return cls(path.resolve())
 
     def inside(self, name: str) -> Path:
         """The path of a name inside the folder; links, and names that lead out, are refused."""
         parts = PurePosixPath(name).parts
-        odd = not parts or name.startswith("/") or "\0" in name or "\\" in name or ":" in name
+        odd = not name.isprintable() or name.startswith("/") or "\\" in name
+        odd = odd or not parts or (":" in name and not POSIX)
         if odd or any(part in ("..", ".") for part in parts):
             raise self._refused(name, "a path that leads elsewhere")
         return self._plain(self.root.joinpath(*parts), name)
 
     def name_of(self, path: Path) -> str:
-        """The name of a path inside the folder; one outside, or behind a link, is refused."""
+        """The one name of a path inside the folder; one outside, or behind a link, is refused.
+
+        No name begins with a hyphen, so that no command takes it for an option.
+        """
         whole = Path(os.path.normpath(self.root / path))
         if not whole.is_relative_to(self.root):
             raise self._refused(str(path), "a path outside")
         self._plain(whole, str(path))
-        return whole.relative_to(self.root).as_posix()
+        name = whole.relative_to(self.root).as_posix()
+        return f"./{name}" if name.startswith("-") else name
 
     def _plain(self, path: Path, name: str) -> Path:
         """The same path, when neither it nor a folder on the way to it is a link."""
@@ -63,40 +59,35 @@ class Folder:
                 raise self._refused(name, why)
         return path
 
-    def _refused(self, name: str, why: str) -> InputError:
-        return InputError(
+    def _refused(self, name: str, why: str) -> ConfigError:
+        return ConfigError(
             name or "file",
             found=why,
-            expected="a file of your own inside the folder of the studio, without links",
+            expected=f"a file of your own inside the folder of the studio ({self.root.name}), "
+            "without links; `headcount studio` can be started in a folder that holds it",
         )
 
     def confine(self, config: Config) -> Config:
         """The same config, when every file that it names is inside the folder."""
-        if "://" in (config.run.workspace or ""):
-            raise self._refused(str(config.run.workspace), "a path outside")
         from headcount.config.files import paths_in
 
+        if "://" in (config.run.workspace or ""):
+            raise self._refused(str(config.run.workspace), "a path outside")
+        if config.run.ledger is not None:
+            self._confine_ledger(config.run.ledger)
         for path in paths_in(config):
             self.name_of(path)
         return config
 
-    def files(self) -> Iterator[tuple[str, Path]]:
-        """Names and paths of plain files, in order; what is hidden or behind a link is left out."""
-        left = MOST_FILES
-        for top, folders, names in os.walk(self.root):
-            depth = len(Path(top).relative_to(self.root).parts)
-            folders[:] = sorted(
-                one for one in folders if depth < DEEPEST and _listed(Path(top, one))
-            )
-            for path in (Path(top, name) for name in sorted(names)):
-                if left and _listed(path):
-                    left -= 1
-                    yield path.relative_to(self.root).as_posix(), path
-
-
-def _listed(path: Path) -> bool:
-    """Whether a file or folder is shown: hidden ones, internal halves and links are not."""
-    try:
-        return not path.name.startswith(".") and not stranger(path.lstat())
-    except OSError:  # gone since
-        return False
+    def _confine_ledger(self, ledger: Path) -> None:
+        try:
+            self.name_of(ledger)
+        except ConfigError as error:
+            raise ConfigError(
+                "run",
+                place="ledger",
+                found=f"{error.found}: {error.source}",
+                expected=f"a ledger inside the folder of the studio ({self.root.name}). Start the "
+                "studio in a folder that holds both, or run this config by command: "
+                "`headcount protect` may use a ledger anywhere",
+            ) from None

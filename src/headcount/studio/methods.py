@@ -7,7 +7,7 @@ from typing import Any
 
 import tomlkit
 
-from headcount.errors import InputError, did_you_mean
+from headcount.errors import ConfigError, did_you_mean
 from headcount.geography import Geography
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.typed import shaping
@@ -33,7 +33,7 @@ OFFERED: dict[str, tuple[MethodTable, ...]] = {
 def parts_of(name: str, geography: Geography) -> list[MethodTable]:
     """The tables of a method that is offered, on these places."""
     if name not in OFFERED:
-        raise InputError("method", found=repr(name), expected=did_you_mean(name, OFFERED))
+        raise ConfigError("method", found=repr(name), expected=did_you_mean(name, OFFERED))
     return [
         {**part, "level": geography.leaf} if part.get("level") == "" else dict(part)
         for part in OFFERED[name]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
-from headcount.errors import ConfigError, HeadcountError, InputError, did_you_mean
+from headcount.errors import ConfigError, HeadcountError, did_you_mean
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
@@ -141,7 +141,7 @@ def choose(studio: Studio, asked: Asked) -> Response:
         cases: Any = document.get("case", [])
         case = next((one for one in cases if one["name"] == name), None)
         if case is None:
-            raise InputError(asked.config, place="case", found=repr(name), expected="a case of it")
+            raise ConfigError(asked.config, place="case", found=repr(name), expected="a case of it")
         if not drop:
             _take(document, name, case["mechanism"], asked.field("reason"))
         cases.remove(case)
@@ -157,7 +157,7 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
     ways = {OWN: config.mechanism, **{case.name: case.mechanism for case in config.case}}
     name = asked.field("case")
     if name not in ways:
-        raise InputError("rehearsal", found=repr(name), expected=did_you_mean(name, ways))
+        raise ConfigError("rehearsal", found=repr(name), expected=did_you_mean(name, ways))
     parts = parts_of_chain(ways[name])
     for part in parts:  # places have other names there
         part |= {"level": STAND_IN_LEAF} if "level" in part else {}
@@ -239,7 +239,7 @@ def _preview(
     elif moved == "people" and asks.get("people"):
         wanted = float(exact(asks["people"], name="people"))
         if not wanted > 0:
-            raise InputError("accuracy", found=asks["people"], expected="a number above 0")
+            raise ConfigError("accuracy", found=asks["people"], expected="a number above 0")
         amount = amount_for(chain, schema, geography, target=target, people=wanted)
     elif asks.get("amount"):
         amount = exact(asks["amount"], name=currency)

@@ -68,7 +68,7 @@ def confirm(studio: Studio, asked: Asked) -> Response:
     try:
         prepared = prepare_run(config)
     except HeadcountError as error:
-        fault = str(error)
+        fault = studio.said(error)
     words = {} if prepared is None else _spending(studio, asked, prepared, digest)
     return studio.page(
         "confirm.html.j2",

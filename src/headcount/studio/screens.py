@@ -16,6 +16,7 @@ SCREENS: dict[tuple[str, str], str] = {
     ("POST", "/data/edit"): "data.edit",
     ("POST", "/data/save"): "data.save",
     ("POST", "/data/undo"): "data.undo",
+    ("POST", "/data/ledger"): "data.declare",
     ("GET", "/plan"): "plan.show",
     ("GET", "/plan/preview"): "plan.preview",
     ("POST", "/plan/save"): "plan.save",

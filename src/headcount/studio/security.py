@@ -11,22 +11,23 @@ machine would else be sent it.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE, FIELD, HEADER = "headcount-studio", "token", b"x-headcount-token"
-MOST_BODY = 2 << 20
-"""Bytes of a request: a config has one MiB at most."""
+COOKIE, FIELD, HEADER = "headcount-studio", "token", "x-headcount-token"
+MOST_BODY, MOST_FIELDS = 2 << 20, 5000
+"""Bytes and fields of a request: a config has one MiB at most."""
 
-MOST_FIELDS = 5000
+PATIENCE = 20.0
+"""Seconds in which a request must be said to its end."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -76,7 +77,7 @@ class StudioKeys:
 
     def enter(self, given: str) -> bool:
         """Whether a token opens the studio; it does so once."""
-        if not secrets.compare_digest(given.encode(), self.entry.encode()):
+        if not _same(given, self.entry):
             return False
         self.entry = secrets.token_urlsafe()
         return True
@@ -94,7 +95,7 @@ class Guard:
         entered  called with the next first address when somebody has used one
     """
 
-    inner: Callable[[Scope, Receive, Send], Awaitable[None]]
+    inner: ASGIApp
     keys: StudioKeys
     host: str
     seen: Callable[[int], None]
@@ -109,29 +110,15 @@ class Guard:
             await self.inner(scope, receive, send)
             return
         send = _with_headers(send)
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.lower(), []).append(value)
-        if why := self._stranger(headers, scope):
-            await _answer(send, 403, f"refused: {why}")
+        headers = Headers(scope=scope)
+        answer = self._stranger(headers, scope)
+        if answer is None and scope["path"] == "/open":
+            answer = self._enter(scope)
+        answer = answer or self._without_right(headers, scope)
+        answer = answer or await self._without_token(headers, scope, receive)
+        if answer is not None:
+            await answer(scope, receive, send)
             return
-        if scope["path"] == "/open":
-            await self._enter(scope, send)
-            return
-        if why := self._without_right(headers, scope):
-            await _answer(send, 403, f"refused: {why}")
-            return
-        scope["form"] = {}
-        if scope["method"] == "POST":
-            body = await _body(receive)
-            if body is None:
-                await _answer(send, 413, "refused: more than a form of the studio can hold")
-                return
-            scope["form"] = _form(body)
-            given = (headers.get(HEADER) or [scope["form"].get(FIELD, "").encode()])[0]
-            if not secrets.compare_digest(given, self.keys.form.encode()):
-                await _answer(send, 403, "refused: a change without the token of this studio")
-                return
         scope["path"] = scope["path"][len(self.keys.root) :]
         self.seen(1)
         try:
@@ -139,92 +126,94 @@ class Guard:
         finally:
             self.seen(-1)
 
-    def _stranger(self, headers: Mapping[bytes, list[bytes]], scope: Scope) -> str:
-        """Why a request cannot come from the studio's own address, if it cannot."""
-        if headers.get(b"host") != [self.host.encode()]:
-            return "another host"
+    def _stranger(self, headers: Headers, scope: Scope) -> Response | None:
+        """Refuse what cannot come from the studio's own address."""
+        if headers.getlist("host") != [self.host]:
+            return _refused("another host")
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return "a method that is not used here"
-        origins = headers.get(b"origin", [])
-        if origins not in ([], [f"http://{self.host}".encode()]):
-            return "another origin"
+            return _refused("a method that is not used here")
+        origins = headers.getlist("origin")
+        if origins not in ([], [f"http://{self.host}"]):
+            return _refused("another origin")
         if scope["method"] == "POST" and not origins:
-            return "a change of unknown origin"
-        return ""
+            return _refused("a change of unknown origin")
+        return None
 
-    def _without_right(self, headers: Mapping[bytes, list[bytes]], scope: Scope) -> str:
-        """Why a request from the right address is refused all the same, if it is."""
-        cookies = SimpleCookie()
-        for line in headers.get(b"cookie", []):
-            try:
-                cookies.load(line.decode("latin-1"))
-            except CookieError:
-                return "cookies that cannot be read"
-        held = cookies[COOKIE].value if COOKIE in cookies else ""
-        path = scope["path"]
-        place = path.split("/")[1] if path.startswith("/") and path.count("/") > 1 else ""
-        known = secrets.compare_digest(place.encode(), self.keys.place.encode())
-        if not (secrets.compare_digest(held.encode(), self.keys.cookie.encode()) and known):
-            return "open the studio by the address in its terminal"
+    def _without_right(self, headers: Headers, scope: Scope) -> Response | None:
+        """Refuse a request from the right address that has not the cookie and the secret place."""
+        lines = headers.getlist("cookie")
+        held = cookie_parser(lines[0]).get(COOKIE, "") if len(lines) == 1 else ""
+        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        known = _same(first, self.keys.place) and scope["path"] == f"/{first}/{rest}"
+        if not (_same(held, self.keys.cookie) and known):
+            return _refused("open the studio by the address in its terminal")
         # Old browsers do not say this; the cookie is strict in any case.
-        if headers.get(b"sec-fetch-site", [b"none"]) not in ([b"none"], [b"same-origin"]):
-            return "another site"
-        return ""
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return _refused("another site")
+        return None
 
-    async def _enter(self, scope: Scope, send: Send) -> None:
+    async def _without_token(
+        self, headers: Headers, scope: Scope, receive: Receive
+    ) -> Response | None:
+        """Read the form of a change, and refuse one that has not the token of the studio."""
+        scope["form"] = {}
+        if scope["method"] != "POST":
+            return None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                body = await _body(receive)
+        except TimeoutError:
+            return PlainTextResponse("refused: a request that does not end", status_code=408)
+        if body is None:
+            return PlainTextResponse(
+                "refused: more than a form of the studio can hold", status_code=413
+            )
+        scope["form"] = _form(body)
+        if not _same(headers.get(HEADER) or scope["form"].get(FIELD, ""), self.keys.form):
+            return _refused("a change without the token of this studio")
+        return None
+
+    def _enter(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] != "GET" or not self.keys.enter(given):
-            await _answer(send, 403, "refused: this address was used, or is of another start")
-            return
+            return _refused("this address was used, or is of another start")
         self.seen(0)
         self.entered()
-        cookie = (
-            f"{COOKIE}={self.keys.cookie}; Path={self.keys.root}/; HttpOnly; SameSite=Strict"
-        ).encode()
-        page = ENTERED.format(self.keys.root)
-        await _answer(send, 200, page, kind="text/html", more=[(b"set-cookie", cookie)])
+        page = HTMLResponse(ENTERED.format(self.keys.root))
+        page.set_cookie(
+            COOKIE, self.keys.cookie, path=f"{self.keys.root}/", httponly=True, samesite="strict"
+        )
+        return page
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def _refused(why: str) -> Response:
+    return PlainTextResponse(f"refused: {why}", status_code=403)
 
 
 def _with_headers(send: Send) -> Send:
-    async def sent(message: MutableMapping[str, Any]) -> None:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [(name, v) for name, v in message["headers"] if name.decode() not in HEADERS]
-            message["headers"] = [*kept, *((n.encode(), v.encode()) for n, v in HEADERS.items())]
+            MutableHeaders(scope=message).update(HEADERS)
         await send(message)
 
     return sent
 
 
-async def _answer(
-    send: Send,
-    status: int,
-    text: str,
-    *,
-    kind: str = "text/plain",
-    more: list[tuple[bytes, bytes]] | None = None,
-) -> None:
-    body = text.encode()
-    headers = [(b"content-type", f"{kind}; charset=utf-8".encode())]
-    headers.append((b"content-length", str(len(body)).encode()))
-    headers += more or []
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
 async def _body(receive: Receive) -> bytes | None:
     """The whole body; None if it is too large or breaks off."""
-    parts, size = [], 0
-    while True:
+    body = b""
+    while len(body) <= MOST_BODY:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MOST_BODY:
-            return None
-        parts.append(part)
+        body += message.get("body", b"")
         if not message.get("more_body", False):
-            return b"".join(parts)
+            return body if len(body) <= MOST_BODY else None
+    return None
 
 
 def _form(body: bytes) -> dict[str, str]:

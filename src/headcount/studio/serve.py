@@ -5,25 +5,91 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headcount.files import write_text_atomic
 from headcount.studio.app import Studio, application
 from headcount.studio.screens import SCREENS
-from headcount.studio.security import Guard
-
-log = logging.getLogger(__name__)
+from headcount.studio.security import PATIENCE, Guard
 
 HOST = "127.0.0.1"
 LOOK = 0.05
 """Seconds between looks at whether to stop."""
+
+MOST_WAITING = 200
+"""Connections on which nothing has been asked; the oldest gives way to a new one."""
+
+
+class Patient(H11Protocol):
+    """A connection that must ask something in time; many that ask nothing keep nobody out.
+
+    Whoever can open connections here, another user of this machine or any page in a browser, could
+    else hold so many of them open that the studio has none left.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.late: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request on it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A new connection: its time begins, and the oldest of too many ends."""
+        super().connection_made(transport)
+        self.watch()
+        waiting = {
+            one.late.when(): one
+            for one in self.connections
+            if isinstance(one, Patient) and one.late is not None
+        }
+        if len(waiting) > MOST_WAITING:
+            waiting[min(waiting)].give_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes: the time ends with a whole request."""
+        super().data_received(data)
+        self.watch()
+
+    def watch(self) -> None:
+        """Let the time run while nothing is asked."""
+        if self.waits and self.late is None:
+            self.late = self.loop.call_later(PATIENCE, self.give_up)
+        elif not self.waits:
+            self.stop_watch()
+
+    def stop_watch(self) -> None:
+        """No more need to hurry."""
+        if self.late is not None:
+            self.late.cancel()
+            self.late = None
+
+    def give_up(self) -> None:
+        """Nothing was asked in time, or others wait."""
+        self.stop_watch()
+        self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """An answer was sent: the next request has its own time."""
+        super().on_response_complete()
+        self.watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end."""
+        self.stop_watch()
+        super().connection_lost(exc)
 
 
 @dataclass
@@ -61,6 +127,7 @@ class Server:
         )
         config = uvicorn.Config(
             guard,
+            http=Patient,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -68,7 +135,6 @@ class Server:
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=2,
-            limit_concurrency=500,
         )
         made = cls(studio, listening, uvicorn.Server(config), idle)
         return made
@@ -105,12 +171,16 @@ class Server:
 
 
 @contextlib.contextmanager
-def opened(address: str) -> Iterator[None]:
-    """Open the browser by a file that only this user can read.
+def opened(address: str) -> Iterator[bool]:
+    """Open the browser by a file that only this user can read; whether one was found.
 
-    Not by the address itself: what a program is started with can be seen by everybody here.
+    Not by the address itself: what a program is started with can be seen by everybody here. The
+    file is in a folder of the user's home that is not hidden, if there can be one: a browser in a
+    snap sees neither hidden folders nor the system's folder for temporary files.
     """
-    with TemporaryDirectory(prefix="headcount-studio-") as folder:
+    home = Path.home()
+    place = home if os.access(home, os.W_OK) else None
+    with TemporaryDirectory(prefix="headcount-studio-", dir=place) as folder:
         page = Path(folder) / "open.html"
         text = (
             '<!DOCTYPE html><meta charset="utf-8"><title>headcount studio</title>'
@@ -118,5 +188,4 @@ def opened(address: str) -> Iterator[None]:
             f'<a href="{address}">Open the studio</a>\n'
         )
         write_text_atomic(page, text)
-        webbrowser.open(page.as_uri())
-        yield
+        yield webbrowser.open(page.as_uri())

@@ -9,16 +9,14 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from headcount.errors import ConfigError, InputError
-from headcount.files import write_text_atomic
+from headcount.errors import ConfigError
+from headcount.files import write_bytes_atomic
 from headcount.studio.folder import Folder
 from headcount.toml_files import MOST_BYTES, parse_toml
-from headcount.typed import located
 
 if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
     from headcount.config.settings import Config
 
 MOST_UNDO = 200
@@ -26,37 +24,45 @@ MOST_UNDO = 200
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a config as it was read, by which an edit says what it is based on."""
+    """A config as it was read, by which an edit says what it is based on."""
 
     name: str
     path: Path
-    text: str
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        """Its text, with line ends of one kind."""
+        text = self.content.decode("utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
     @property
     def version(self) -> str:
         """Which text it is."""
-        return sha256(self.text.encode()).hexdigest()[:20]
+        return sha256(self.content).hexdigest()[:20]
 
 
 @dataclass
 class Texts:
-    """The configs of a folder, with what they were before each edit made here."""
+    """The configs of a folder, with what they were before and after each edit made here."""
 
     folder: Folder
-    _before: dict[Path, list[str]] = field(default_factory=dict)
+    _edits: dict[Path, list[tuple[bytes, bytes]]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
     def read(self, name: str) -> Text:
         """The text of a config, whether or not it is a good one."""
         path = self.folder.inside(name)
         if path.suffix != ".toml" or not path.is_file():
-            raise InputError(name, found="no such config", expected="a .toml file in the folder")
+            raise ConfigError(name, found="no such config", expected="a .toml file in the folder")
         if path.stat().st_size > MOST_BYTES:
-            raise InputError(name, found="a large file", expected=f"at most {MOST_BYTES:,} bytes")
+            raise ConfigError(name, found="a large file", expected=f"at most {MOST_BYTES:,} bytes")
+        read = Text(name, path, path.read_bytes())
         try:
-            return Text(name, path, path.read_text(encoding="utf-8-sig"))
+            read.text  # noqa: B018 - only whether there is one
         except UnicodeDecodeError:
-            raise InputError(name, found="a file that is not UTF-8", expected="TOML") from None
+            raise ConfigError(name, found="a file that is not UTF-8", expected="TOML") from None
+        return read
 
     def load(self, name: str, *, only_if: str = "") -> Config:
         """The config of a name, whose files are all inside the folder; ``only_if`` a SHA-256."""
@@ -65,60 +71,63 @@ class Texts:
         return self.folder.confine(load_config(self.read(name).path, only_if=only_if))
 
     def can_undo(self, text: Text) -> bool:
-        """Whether there is an edit to take back."""
-        return bool(self._before.get(text.path))
+        """Whether there is an edit to take back, and the text is still as that edit left it."""
+        edits = self._edits.get(text.path, [])
+        return bool(edits) and edits[-1][1] == text.content
+
+    def overtaken(self, text: Text) -> bool:
+        """Whether the text was changed elsewhere after an edit made here."""
+        return bool(self._edits.get(text.path)) and not self.can_undo(text)
 
     def save(self, name: str, new: str, *, based_on: str) -> Text:
         """Replace a text by another that is a good config; refused if it has changed meanwhile."""
+        from headcount.config.load import read_config
+        from headcount.typed import located
+
         with self._lock:
-            old = self._same(name, based_on)
+            old = self.unchanged(name, based_on)
             if new == old.text:
                 return old
-            self._check(new, old)
-            kept = self._before.setdefault(old.path, [])
-            kept.append(old.text)
-            del kept[:-MOST_UNDO]
-            write_text_atomic(old.path, new)
+            read = read_config(parse_toml(new, source=name), source=name)
+            self.folder.confine(located(read, old.path.absolute().parent))
+            edits = self._edits.setdefault(old.path, [])
+            edits.append((old.content, new.encode()))
+            del edits[:-MOST_UNDO]
+            write_bytes_atomic(old.path, new.encode())
             return self.read(name)
 
-    def edit(
-        self, name: str, change: Callable[[tomlkit.TOMLDocument], None], *, based_on: str
-    ) -> Text:
+    def edit(self, name: str, change: Callable[[TOMLDocument], None], *, based_on: str) -> Text:
         """Change values of a config; comments and order stay as they are."""
+        from headcount.config.edit import edited
+
         with self._lock:
-            old = self._same(name, based_on)
-            parse_toml(old.text, source=name)  # refuses what would take tomlkit long
-            try:
-                document = tomlkit.parse(old.text)
-            except TOMLKitError as error:
-                raise ConfigError(name, found=f"no TOML ({error})", expected="TOML") from None
-            change(document)
-            return self.save(name, tomlkit.dumps(document), based_on=based_on)
+            old = self.unchanged(name, based_on)
+            return self.save(name, edited(old.text, change, source=name), based_on=based_on)
 
     def undo(self, name: str, *, based_on: str) -> Text:
-        """Take back the last edit."""
+        """Take back the last edit, unless somebody has changed the file since."""
         with self._lock:
-            old = self._same(name, based_on)
-            kept = self._before.get(old.path)
-            if not kept:
-                raise InputError(name, found="no edit", expected="one to undo")
-            write_text_atomic(old.path, kept.pop())
+            old = self.unchanged(name, based_on)
+            if self.overtaken(old):
+                raise ConfigError(
+                    name,
+                    found="a text that was changed elsewhere after the last edit made here",
+                    expected="the text as the studio left it: undo the later change first",
+                )
+            if not self.can_undo(old):
+                raise ConfigError(name, found="no edit", expected="one to undo")
+            before, _ = self._edits[old.path].pop()
+            write_bytes_atomic(old.path, before)
             return self.read(name)
 
-    def _same(self, name: str, based_on: str) -> Text:
+    def unchanged(self, name: str, based_on: str) -> Text:
+        """The text of a config, which must be the one that a page has shown."""
         old = self.read(name)
         if old.version != based_on:
-            raise InputError(
+            raise ConfigError(
                 name,
                 found="another text than the one that this edit began with (another tab or an "
                 "editor has changed it)",
                 expected="the same: load the page again and repeat the edit",
             )
         return old
-
-    def _check(self, new: str, old: Text) -> None:
-        """Refuse a text that is no config, or names files outside."""
-        from headcount.config.load import read_config
-
-        read = read_config(parse_toml(new, source=old.name), source=old.name)
-        self.folder.confine(located(read, old.path.absolute().parent))

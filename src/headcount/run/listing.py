@@ -1,0 +1,163 @@
+"""What a folder holds: files to look at, configs, runs and ledgers, each by its name in it.
+
+Whatever lies there is listed or left out, and nothing in it breaks the listing: files of others,
+links, names that are no text, configs that cannot be read, other databases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from headcount.errors import HeadcountError
+from headcount.files import stranger
+from headcount.privacy import Ledger
+from headcount.privacy.loss import decimal
+from headcount.release.directory import FACTS, INTERNAL, RunDirectory
+from headcount.toml_files import read_toml
+
+DEEPEST, MOST_FILES = 4, 2_000
+"""Folders below the first that are looked through, and files that are listed."""
+
+TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xls", ".dta", ".sav", ".zsav")
+"""Endings of files that ``headcount init`` can look at."""
+
+UNITS, COMPARISONS = ".units.csv", "comparisons/"
+"""Files that are no people: lists of places that ``headcount init`` has written, comparisons."""
+
+_CONFIG = "a config"
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """The files below a folder that are this user's own, by name, in order.
+
+    where
+        more       whether others are there: the listing ends at ``MOST_FILES`` and ``DEEPEST``
+        nameless   files whose names are no text, so that neither a page nor a config can name them
+    """
+
+    files: dict[str, Path]
+    more: bool
+    nameless: int
+
+
+@dataclass(frozen=True)
+class ListedConfig:
+    """A config: the name of its run directory, or why it cannot be read."""
+
+    name: str
+    out: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run by its directory, how far it is, and the config that resumes it."""
+
+    name: str
+    state: str
+    config: str = ""
+
+
+@dataclass(frozen=True)
+class ListedBalance:
+    """What a ledger has left for a dataset; or what is wrong with the ledger."""
+
+    ledger: str
+    dataset: str
+    words: str
+
+
+def plain_files(root: Path) -> PlainFiles:
+    """Every file below a folder, but those that are hidden, behind a link or another user's."""
+    found: dict[str, Path] = {}
+    more, nameless = False, 0
+    for top, folders, names in os.walk(root):
+        folders[:] = sorted(one for one in folders if _own(Path(top, one)))
+        if len(Path(top).relative_to(root).parts) == DEEPEST:
+            more = more or bool(folders)
+            folders.clear()
+        for path in (Path(top, name) for name in sorted(names)):
+            if not _own(path):
+                continue
+            name = path.relative_to(root).as_posix()
+            if len(found) == MOST_FILES:
+                return PlainFiles(found, True, nameless)
+            if name.isprintable():  # which bytes that are no UTF-8 are not, nor are line ends
+                found[name] = path
+            else:
+                nameless += 1
+    return PlainFiles(found, more, nameless)
+
+
+def _own(path: Path) -> bool:
+    try:
+        return not path.name.startswith(".") and not stranger(path.lstat())
+    except OSError:  # gone since
+        return False
+
+
+def configs_among(files: dict[str, Path], root: Path) -> list[ListedConfig]:
+    """The configs, each with the run directory that it names."""
+    found = []
+    for name, path in files.items():
+        if not name.endswith(".toml") or name.endswith(".schema.toml"):
+            continue
+        try:
+            tables = read_toml(path, expected=_CONFIG)
+            if "population" not in tables:
+                continue
+            run = tables.get("run")
+            out = str(run.get("out", "")) if isinstance(run, dict) else ""
+            # A directory elsewhere is no fault: it is only not listed here.
+            where = os.path.relpath(os.path.normpath(path.parent / out), root) if out else ""
+            found.append(ListedConfig(name, out=Path(where).as_posix() if where else ""))
+        except HeadcountError as error:
+            found.append(ListedConfig(name, fault=str(error).replace(str(path), name)))
+        except OSError as error:
+            found.append(ListedConfig(name, fault=f"{name}: {error.strerror}"))
+    return found
+
+
+def runs_among(files: dict[str, Path], configs: list[ListedConfig]) -> list[ListedRun]:
+    """The runs, by the facts that each keeps."""
+    of = {one.out: one.name for one in configs if one.out}
+    ending = f"/{INTERNAL}/{FACTS}"
+    found = {
+        name.removesuffix(ending): path for name, path in files.items() if name.endswith(ending)
+    }
+    return [
+        ListedRun(name, RunDirectory(path.parents[1]).state, of.get(name, ""))
+        for name, path in found.items()
+    ]
+
+
+def tables_among(files: dict[str, Path], runs: list[ListedRun]) -> list[str]:
+    """Files that ``headcount init`` can look at, but for those that headcount has written."""
+    inside = (COMPARISONS, *(f"{run.name}/" for run in runs))
+    return [
+        name
+        for name in files
+        if name.endswith(TABLES) and not name.endswith(UNITS) and not name.startswith(inside)
+    ]
+
+
+def ledgers_among(files: dict[str, Path]) -> list[str]:
+    """The ledgers, whatever they are called."""
+    return [name for name, path in files.items() if Ledger.is_one(path)]
+
+
+def balances_among(files: dict[str, Path]) -> Iterator[ListedBalance]:
+    """What each ledger has left."""
+    for name in ledgers_among(files):
+        try:
+            book = Ledger.open(files[name])
+            for one in map(book.balance, (dataset.name for dataset in book.datasets())):
+                total = one.dataset.total
+                words = f"{total.currency} {decimal(one.remaining)} left of {decimal(total.amount)}"
+                yield ListedBalance(name, one.dataset.name, words)
+        except HeadcountError as error:
+            yield ListedBalance(name, "", str(error).replace(str(files[name]), name))
