@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.errors import RunError
+from headcount.run.folder import Folder
 from headcount.studio import serve
 from headcount.studio.app import Studio
-from headcount.studio.folder import Folder
 from headcount.studio.serve import HOST, Server
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headcount.config.edit import change_role, edited, roles_of, set_at
+from headcount.config.edit import change_role, edited, roles_of, set_at, set_said
 from headcount.errors import ConfigError
 
 TEXT = """\
@@ -66,6 +66,31 @@ def test_a_column_changes_its_role(tmp_path: Path) -> None:
         text = edited(text, change, source="a.toml")
         assert roles_of(tomllib.loads(text)["population"], header)["tract"] == new
     assert text.rstrip() == TEXT.rstrip()
+
+
+def test_words_are_read_as_the_key_needs_them() -> None:
+    typed = {
+        "population.public": "yes",
+        "population.attribute.0.levels": " m \n\nf\n",
+        "population.attribute.0.missing_values": "x, ,y",
+        "population.attribute.0.bins": "0, 18 65",
+        "population.attribute.0.missing": "refuse",
+        "run.seed": "12",
+        "run.dataset": "",
+        "mechanism.epsilon": "100",
+    }
+
+    def change(document: Any) -> None:
+        for path, said in typed.items():
+            set_said(document, path, said)
+
+    found = tomllib.loads(edited(TEXT, change, source="a.toml"))
+    assert found["population"]["public"] is True
+    assert found["population"]["attribute"] == [
+        {"name": "sex", "levels": ["m", "f"], "missing_values": ["x", "y"], "bins": [0, 18, 65]}
+    ]
+    assert found["run"] == {"seed": 12}
+    assert "mechanism" not in found  # not among the keys that can be set so
 
 
 def test_what_is_no_config_is_refused() -> None:

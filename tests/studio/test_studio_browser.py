@@ -173,7 +173,7 @@ def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(cl
         visitor.open("/data", config="people.toml")
         other = visitor.page.context.new_page()
         other.goto(visitor.page.url)
-        visitor.page.check("#public")
+        visitor.page.get_by_label("This file is public").check()
         visitor.page.get_by_role("button", name="Apply").click()
         visitor.page.wait_for_load_state()
         other.select_option("#role-2", "")

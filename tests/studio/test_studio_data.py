@@ -388,7 +388,7 @@ def test_odd_files_neither_break_the_first_screen_nor_are_misread(client: Client
     (root / "secret.toml").chmod(0)
     (root / "tool.toml").write_text("[tool]\n")
     text = client.get("/").text
-    assert "1 files are not listed: their names hold characters that are not text" in text
+    assert "1 file is not listed: the names hold characters that are not text" in text
     assert "other.db" not in text
     assert "text.db" not in text
     assert "tool.toml" not in text

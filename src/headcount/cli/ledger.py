@@ -35,8 +35,8 @@ def init(
 
     Example: headcount ledger init census.ledger.sqlite --dataset census-2030 --epsilon 2
     """
-    from headcount.cli.amounts import total_loss
     from headcount.privacy import Ledger
+    from headcount.privacy.amounts import total_loss
 
     total = total_loss(epsilon=epsilon, rho=rho, delta=delta, unit=unit)
     book = Ledger.open(ledger) if ledger.exists() else Ledger.create(ledger)

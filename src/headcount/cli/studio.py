@@ -41,7 +41,7 @@ def studio(
         raise RunError(
             f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
         ) from None
-    from headcount.studio.folder import Folder
+    from headcount.run.folder import Folder
     from headcount.studio.screens import load_all
 
     def say_next(address: str) -> None:

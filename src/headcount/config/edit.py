@@ -5,6 +5,7 @@ A change works on the document of tomlkit, whose tables are used like dictionari
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,6 @@ from headcount.toml_files import parse_toml
 
 KEYED_ROLES = ("count", "key", "person_id")
 """Roles of a column that are keys of [population]."""
-
-ROLES = ("", "place", "attribute", *KEYED_ROLES)
-"""What a column of a table of people may be; "" is left out."""
 
 
 def edited(text: str, change: Callable[[TOMLDocument], None], *, source: str) -> str:
@@ -50,6 +48,13 @@ def set_at(document: TOMLDocument, path: str, value: Any, *, default: Any) -> No
         set_value(within, "column", column, default=value)
     else:
         set_value(within, key, value, default=default)
+
+
+def set_said(document: TOMLDocument, path: str, said: str) -> None:
+    """Set the value at a dotted path by words that were typed; other paths are left alone."""
+    read, default = _READ.get(re.sub(r"\.\d+\.", ".", path), (None, None))
+    if read is not None:
+        set_at(document, path, read(said.strip()), default=default)
 
 
 def set_value(table: Any, key: str, value: Any, *, default: Any) -> None:
@@ -120,3 +125,43 @@ def add_attribute(people: Any, column: str, *, file: Path) -> None:
     table = tomlkit.table()
     table.update(chosen(look(file).column(column), name, totals="count" in people).table())
     own.append(table)
+
+
+def _commas(said: str) -> list[str]:
+    return [one.strip() for one in said.split(",") if one.strip()]
+
+
+def _lines(said: str) -> list[str]:
+    return [one.strip() for one in said.splitlines() if one.strip()]
+
+
+def _number(said: str) -> int | str | None:
+    """A whole number; what is none is refused where the config is read."""
+    short = said.isascii() and said.isdigit() and len(said) < 20
+    return int(said) if short else said or None
+
+
+def _bins(said: str) -> str | list[int]:
+    """The name of a list of bins, or where they begin."""
+    parts = said.replace(",", " ").split()
+    whole = parts and all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts)
+    return [int(part) for part in parts] if whole else said
+
+
+_READ: dict[str, tuple[Callable[[str], Any], Any]] = {
+    "population.public": (bool, False),
+    "population.units": (str, ""),
+    "population.units_from_data": (bool, False),
+    "population.geography.columns": (_commas, []),
+    "population.attribute.name": (str, ""),
+    "population.attribute.levels": (_lines, []),
+    "population.attribute.bins": (_bins, []),
+    "population.attribute.levels_from_data": (bool, False),
+    "population.attribute.missing": (str, "refuse"),
+    "population.attribute.missing_values": (_commas, []),
+    "run.out": (str, ""),
+    "run.ledger": (str, ""),
+    "run.dataset": (str, ""),
+    "run.seed": (_number, None),
+}
+"""Keys that can be set by words, how these are read, and what a key is that is not there."""

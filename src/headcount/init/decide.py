@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 import polars as pl
 
-from headcount.errors import InputError, did_you_mean
+from headcount.errors import ConfigError, InputError, did_you_mean, one_of
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
 from headcount.init.attributes import (
     Chosen,
@@ -81,6 +81,19 @@ class Told:
     count: str = ""
     key: str = ""
     attributes: Mapping[str, str] | None = None
+
+    @classmethod
+    def by_words(cls, *, kind: str, places: str, count: str, key: str) -> Told:
+        """What somebody has typed, places separated by commas; what is empty is found."""
+        kinds: dict[str, FileKind] = {one: one for one in KINDS}
+        if kind and kind not in kinds:
+            raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
+        return cls(
+            places=tuple(one.strip() for one in places.split(",") if one.strip()),
+            kind=kinds.get(kind),
+            count=count if kind in ("long", "") else "",
+            key=key if kind in ("dwellings", "") else "",
+        )
 
     def columns(self) -> tuple[str, ...]:
         """The columns that are named, which must exist."""

@@ -22,11 +22,11 @@ from starlette.routing import Route
 from headcount._version import __version__
 from headcount.errors import ConfigError, HeadcountError, without_values
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.report.theme import DARK, HEAT
-from headcount.studio.folder import Folder
+from headcount.report.theme import dark_rules
+from headcount.run.folder import Folder
+from headcount.run.texts import Texts
 from headcount.studio.jobs import Jobs
 from headcount.studio.security import FIELD, StudioKeys
-from headcount.studio.texts import Texts
 
 if TYPE_CHECKING:
     import tomlkit
@@ -220,13 +220,7 @@ async def _static(request: Request) -> Response:
 
 async def _charts(request: Request) -> Response:
     """Colours of charts on a dark screen, as in reports."""
-    rules = "".join(
-        f'.chart svg [fill="{light}" i]{{fill:{night}}}'
-        f'.chart svg [stroke="{light}" i]{{stroke:{night}}}\n'
-        for light, night in (DARK | HEAT).items()
-    )
-    css = f"@media screen and (prefers-color-scheme: dark) {{\n{rules}}}\n"
-    return Response(css, media_type="text/css")
+    return Response(dark_rules(), media_type="text/css")
 
 
 def require(value: str, what: str) -> str:

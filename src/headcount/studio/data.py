@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 from starlette.responses import Response
 
-from headcount.config.edit import ROLES, change_role, roles_of, set_at, table_of
-from headcount.errors import ConfigError, HeadcountError, one_of
-from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.config.edit import change_role, roles_of, set_said, table_of
+from headcount.errors import HeadcountError
+from headcount.init.decide import KINDS, Draft, Told, draft
 from headcount.init.write import write_draft
 from headcount.population.format import Format
 from headcount.population.tables import header_of
-from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy, ZCDPLoss
-from headcount.privacy.loss import exact
+from headcount.privacy import Ledger, UnitOfPrivacy
+from headcount.privacy.amounts import total_loss
 from headcount.run.listing import ledgers_among, plain_files
 from headcount.schema.bins import NAMED
 from headcount.studio.app import Asked, Studio, require
@@ -30,20 +29,14 @@ MISSING = {
     "level": "give them a level of their own",
     "drop": "leave them out",
 }
-ROLE_WORDS = dict(
-    zip(
-        ROLES,
-        (
-            "left out",
-            "a place",
-            "an attribute",
-            "the number of people in each row",
-            "the dwelling that somebody lives in",
-            "an id that a person keeps in every edition",
-        ),
-        strict=True,
-    )
-)
+ROLE_WORDS = {
+    "": "left out",
+    "place": "a place",
+    "attribute": "an attribute",
+    "count": "the number of people in each row",
+    "key": "the dwelling that somebody lives in",
+    "person_id": "an id that a person keeps in every edition",
+}
 FILES = ("file", "persons")
 """Keys of the table of people, by kind of population."""
 
@@ -62,7 +55,7 @@ def propose(studio: Studio, asked: Asked) -> Response:
     made: Draft | None = None
     fault = ""
     try:
-        made = draft(path, told=_told(told))
+        made = draft(path, told=Told.by_words(**told))
         places = ", ".join(made.places.columns)
         told = {"kind": made.kind, "places": places, "count": made.count, "key": made.key}
     except HeadcountError as error:
@@ -88,22 +81,9 @@ def write(studio: Studio, asked: Asked) -> Response:
     config = studio.folder.inside(
         require(asked.field("name"), "name").removesuffix(".toml") + ".toml"
     )
-    write_draft(draft(path, told=_told({one: asked.field(one) for one in ASKED})), config)
+    told = Told.by_words(**{one: asked.field(one) for one in ASKED})
+    write_draft(draft(path, told=told), config)
     return studio.go("/data", config=studio.folder.name_of(config))
-
-
-def _told(said: Mapping[str, str]) -> Told:
-    """What somebody has said of a file; an empty field leaves it to the look."""
-    kinds: dict[str, FileKind] = {one: one for one in KINDS}
-    kind = said["kind"]
-    if kind and kind not in kinds:
-        raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
-    return Told(
-        places=_commas(said["places"]),
-        kind=kinds.get(kind),
-        count=said["count"] if kind in ("long", "") else "",
-        key=said["key"] if kind in ("dwellings", "") else "",
-    )
 
 
 def _new_name(studio: Studio, file: str) -> str:
@@ -183,13 +163,10 @@ def edit(studio: Studio, asked: Asked) -> Response:
         people = table_of(document, "population")
         roles = _roles(studio, asked.config, people)
         for path, said in asked.form.items():
-            key = re.sub(r"\.\d+\.", ".", path)
-            if key in FIELDS:
-                read, default = FIELDS[key]
-                set_at(document, path, read(said.strip()), default=default)
+            set_said(document, path, said)
         for column, old in roles.items():
             new = asked.form.get(f"role.{column}", old)
-            if new != old and new in ROLES:
+            if new != old and new in ROLE_WORDS:
                 file = _data_file(studio, asked.config, people)
                 change_role(people, column, old=old, new=new, file=file)
 
@@ -204,59 +181,18 @@ def declare(studio: Studio, asked: Asked) -> Response:
     config = studio.texts.unchanged(asked.config, asked.field("version"))
     ledger, dataset = require(asked.field("ledger"), "ledger"), asked.field("dataset")
     path = studio.folder.inside(studio.folder.name_of(config.path.parent / ledger))
-    if (said := asked.field("unit")) not in UNITS:
-        raise ConfigError("unit", found=repr(said), expected=one_of(UNITS))
-    amount, unit = exact(asked.field("total"), name="total"), UnitOfPrivacy(said)
-    rho = asked.field("currency") == "rho"
-    total = ZCDPLoss(rho=amount, unit=unit) if rho else PureLoss(epsilon=amount, unit=unit)
+    rho, amount = asked.field("currency") == "rho", asked.field("total")
+    total = total_loss(
+        epsilon="" if rho else amount, rho=amount if rho else "", unit=asked.field("unit")
+    )
     book = Ledger.open(path) if path.exists() else Ledger.create(path)
     book.declare(dataset, total=total)
 
     def change(document: tomlkit.TOMLDocument) -> None:
-        set_at(document, "run.ledger", ledger, default="")
-        set_at(document, "run.dataset", dataset, default="")
+        set_said(document, "run.ledger", ledger)
+        set_said(document, "run.dataset", dataset)
 
     return studio.edit(asked, change, back="/data")
-
-
-def _commas(said: str) -> list[str]:
-    return [one.strip() for one in said.split(",") if one.strip()]
-
-
-def _lines(said: str) -> list[str]:
-    return [one.strip() for one in said.splitlines() if one.strip()]
-
-
-def _number(said: str) -> int | str | None:
-    """A whole number; what is none is refused where the config is read."""
-    short = said.isascii() and said.isdigit() and len(said) < 20
-    return int(said) if short else said or None
-
-
-def _bins(said: str) -> str | list[int]:
-    """The name of a list of bins, or where they begin."""
-    parts = said.replace(",", " ").split()
-    whole = parts and all(part.isascii() and part.isdigit() and len(part) < 8 for part in parts)
-    return [int(part) for part in parts] if whole else said
-
-
-FIELDS: dict[str, tuple[Callable[[str], Any], Any]] = {
-    "population.public": (bool, False),
-    "population.units": (str, ""),
-    "population.units_from_data": (bool, False),
-    "population.geography.columns": (_commas, []),
-    "population.attribute.name": (str, ""),
-    "population.attribute.levels": (_lines, []),
-    "population.attribute.bins": (_bins, []),
-    "population.attribute.levels_from_data": (bool, False),
-    "population.attribute.missing": (str, "refuse"),
-    "population.attribute.missing_values": (_commas, []),
-    "run.out": (str, ""),
-    "run.ledger": (str, ""),
-    "run.dataset": (str, ""),
-    "run.seed": (_number, None),
-}
-"""Keys that the form has, how each is read, and what stands for a key that is not there."""
 
 
 def _data_file(studio: Studio, config: str, people: Mapping[str, Any]) -> Path:

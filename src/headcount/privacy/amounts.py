@@ -1,4 +1,4 @@
-"""Amounts given on the command line, as exact losses."""
+"""Amounts that somebody has typed, as exact losses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from headcount.privacy import ApproximateLoss, Loss, PureLoss, UnitOfPrivacy, ZC
 from headcount.privacy.loss import exact
 
 
-def total_loss(*, epsilon: str, rho: str, delta: str, unit: str) -> Loss:
+def total_loss(*, epsilon: str, rho: str, delta: str = "", unit: str) -> Loss:
     """The total that a set of options names."""
     if bool(epsilon) == bool(rho) or (delta and rho):
         raise ConfigError(

@@ -1,4 +1,7 @@
-"""The one folder that the studio may see: paths inside it, and no link that leads elsewhere."""
+"""A folder whose files are named from outside, by a browser: nothing beyond it, and no links.
+
+What a name, a config or a link says cannot lead out of it.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class Folder:
             name or "file",
             found=why,
             expected=f"a file of your own inside the folder of the studio ({self.root.name}), "
-            "without links; `headcount studio` can be started in a folder that holds it",
+            "without links; the studio can be started in a folder that holds it",
         )
 
     def confine(self, config: Config) -> Config:
