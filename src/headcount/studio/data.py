@@ -68,7 +68,7 @@ def propose(studio: Studio, asked: Asked) -> Response:
         told=told,
         made=made,
         fault=fault,
-        kinds=KINDS if told["kind"] else {"": "found by the look", **KINDS},
+        kinds=KINDS if told["kind"] else {"": "found by looking", **KINDS},
         header=header_of(path) if path.is_file() and made is None else [],
         config_name=_new_name(studio, name),
         command=studio.command("init", name),
