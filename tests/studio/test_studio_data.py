@@ -464,6 +464,7 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
     ):
         assert client.post("/data/ledger", **declared | wrong).status == 422, wrong
         assert "dataset" not in tomllib.loads((folder(client) / "people.toml").read_text())["run"]
+    assert not (folder(client) / "census.ledger.sqlite").exists()
     assert client.post("/data/ledger", **declared).status == 303
     run = tomllib.loads((folder(client) / "people.toml").read_text())["run"]
     assert run == {"out": "runs/other", "ledger": "census.ledger.sqlite", "dataset": "census 2030"}

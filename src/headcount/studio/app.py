@@ -116,7 +116,6 @@ class Studio:
             "at": self.at,
             "root": self.keys.root,
             "folder": self.folder.root.name,
-            "accepted": self.accepted,
             "veiled": VEILED,
             "version": __version__,
             "banner": CONFIDENTIAL_BANNER,

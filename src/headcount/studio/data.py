@@ -178,8 +178,9 @@ def edit(studio: Studio, asked: Asked) -> Response:
 
 def declare(studio: Studio, asked: Asked) -> Response:
     """Declare on a ledger what may be lost on a dataset in all; the config's run then uses it."""
+    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
     config = studio.texts.unchanged(asked.config, asked.field("version"))
-    ledger, dataset = require(asked.field("ledger"), "ledger"), asked.field("dataset")
+    ledger, dataset = (require(asked.field(one), one) for one in ("ledger", "dataset"))
     path = studio.folder.inside(studio.folder.name_of(config.path.parent / ledger))
     rho, amount = asked.field("currency") == "rho", asked.field("total")
     total = total_loss(

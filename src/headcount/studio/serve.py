@@ -9,9 +9,10 @@ import os
 import socket
 import webbrowser
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 
 import uvicorn
@@ -24,72 +25,10 @@ from headcount.studio.security import PATIENCE, Guard
 
 HOST = "127.0.0.1"
 LOOK = 0.05
-"""Seconds between looks at whether to stop."""
+"""Seconds between looks at whether to stop, and at connections."""
 
 MOST_WAITING = 200
 """Connections on which nothing has been asked; the oldest gives way to a new one."""
-
-
-class Patient(H11Protocol):
-    """A connection that must ask something in time; many that ask nothing keep nobody out.
-
-    Whoever can open connections here, another user of this machine or any page in a browser, could
-    else hold so many of them open that the studio has none left.
-    """
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.late: asyncio.TimerHandle | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether no request on it is being answered."""
-        return self.cycle is None or self.cycle.response_complete
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A new connection: its time begins, and the oldest of too many ends."""
-        super().connection_made(transport)
-        self.watch()
-        waiting = {
-            one.late.when(): one
-            for one in self.connections
-            if isinstance(one, Patient) and one.late is not None
-        }
-        if len(waiting) > MOST_WAITING:
-            waiting[min(waiting)].give_up()
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes: the time ends with a whole request."""
-        super().data_received(data)
-        self.watch()
-
-    def watch(self) -> None:
-        """Let the time run while nothing is asked."""
-        if self.waits and self.late is None:
-            self.late = self.loop.call_later(PATIENCE, self.give_up)
-        elif not self.waits:
-            self.stop_watch()
-
-    def stop_watch(self) -> None:
-        """No more need to hurry."""
-        if self.late is not None:
-            self.late.cancel()
-            self.late = None
-
-    def give_up(self) -> None:
-        """Nothing was asked in time, or others wait."""
-        self.stop_watch()
-        self.transport.abort()
-
-    def on_response_complete(self) -> None:
-        """An answer was sent: the next request has its own time."""
-        super().on_response_complete()
-        self.watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The end."""
-        self.stop_watch()
-        super().connection_lost(exc)
 
 
 @dataclass
@@ -100,6 +39,7 @@ class Server:
     listening: socket.socket
     server: uvicorn.Server
     idle: float
+    waiting: dict[Any, float] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -127,7 +67,7 @@ class Server:
         )
         config = uvicorn.Config(
             guard,
-            http=Patient,
+            http="h11",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -166,8 +106,27 @@ class Server:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
+            self._drop_silent()
             if self.studio.stopping or self.studio.idle_for(self.idle):
                 self.server.should_exit = True
+
+    def _drop_silent(self) -> None:
+        """Close connections on which nothing is asked: after a while, and the oldest of too many.
+
+        Whoever can open connections, another user of this machine or any page in a browser, could
+        else hold so many of them open that the studio has none left.
+        """
+        now, open_now = monotonic(), self.server.server_state.connections
+        silent = {
+            (one, one.cycle): self.waiting.get((one, one.cycle), now)
+            for one in open_now
+            if isinstance(one, H11Protocol) and (one.cycle is None or one.cycle.response_complete)
+        }
+        known = sorted((key for key in silent if key in self.waiting), key=silent.__getitem__)
+        for number, key in enumerate(known):
+            if now - silent[key] > PATIENCE or number < len(silent) - MOST_WAITING:
+                key[0].transport.abort()
+        self.waiting = silent
 
 
 @contextlib.contextmanager
