@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 
 from headcount.accuracy.kinds import NoiseTree
-from headcount.arrays import Floats
+from headcount.arrays import Flags, Floats
 
 UNKNOWN = 1e-7
+EXACT = 1e-12
+"""A variance that is less of what it is added up from is a rounding error of 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """The covariance of all leaves' cells, and a basis of what no answer tells of."""
+    """The covariance of all leaves' cells, and a basis of what no answer tells of.
+
+    where
+        noise   the smallest variance of an answer: rounding errors of 0 are small beside it
+    """
 
     covariance: Floats
     unknown: Floats
     units: Mapping[tuple[int, int], Floats]
+    noise: float
 
     def mean_variance(self, rows: Floats) -> float:
         """Of some sums of leaves' cells."""
@@ -29,13 +36,14 @@ class Dense:
         return float(np.trace(rows @ self.covariance @ rows.T)) / len(rows)
 
     def agrees(self, found: float, rows: Floats) -> bool:
-        """Whether a variance is that of some sums, to twelve digits of what they are added up from.
+        """Whether a variance is that of some sums, to twelve digits, or both are infinite.
 
-        Or both are infinite.
+        What is exact has a variance of 0, but for rounding errors of what it is added up from.
         """
         expected = self.mean_variance(rows)
-        largest = abs(rows) @ abs(self.covariance) @ abs(rows).T
-        return found == expected or abs(found - expected) <= 1e-12 * max(1.0, largest.max())
+        largest = max(self.noise, (abs(rows) @ abs(self.covariance) @ abs(rows).T).max())
+        scale = expected if expected > EXACT * largest else largest
+        return found == expected or abs(found - expected) <= 1e-12 * scale
 
 
 def leaves_of(tree: NoiseTree) -> int:
@@ -46,13 +54,16 @@ def leaves_of(tree: NoiseTree) -> int:
 def dense_errors(
     tree: NoiseTree,
     queries: Mapping[str, Floats],
-    cells: int,
+    possible: Flags,
     together: Sequence[tuple[str, int, Sequence[int]]] = (),
 ) -> Dense:
     """Of a tree, from the 0/1 matrices of its queries (answers x cells).
 
-    ``together`` are queries that some units of a depth have exactly together.
+    where
+        possible   for each cell whether it can hold anybody: the others are exactly 0
+        together   queries that some units of a depth have exactly together
     """
+    cells = len(possible)
     depths, leaves = len(tree.parents), leaves_of(tree)
     ancestor: list[Any] = [np.arange(leaves)]
     for depth in range(depths - 1, 0, -1):
@@ -71,9 +82,12 @@ def dense_errors(
     for name, depth, some in together:
         own = np.sum([units[depth, unit] for unit in some], axis=0)
         exact.append(queries[name] @ own)
-    _, sizes, right = np.linalg.svd(np.vstack(exact))
-    free = right[int((sizes > 1e-9).sum()) :].T
+    open_ = np.eye(leaves * cells)[:, np.tile(possible, leaves)]
+    _, sizes, right = np.linalg.svd(np.vstack(exact) @ open_)
+    free = open_ @ right[int((sizes > 1e-9).sum()) :].T
     values, vectors = np.linalg.eigh(free.T @ precision @ free)
     some = values > 1e-9 * max(values.max(initial=0.0), 1.0)
     inverse = (vectors[:, some] / values[some]) @ vectors[:, some].T
-    return Dense(free @ inverse @ free.T, free @ vectors[:, ~some], units)
+    weights = [one for level in tree.levels for own in level.weights for one in own.values()]
+    noise = 1 / max(weights, default=1.0)
+    return Dense(free @ inverse @ free.T, free @ vectors[:, ~some], units, noise)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.accuracy import estimate, rows
+from headcount.accuracy.components import Components
 from headcount.accuracy.estimate import BestEstimates, Coordinates
+from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.together import TogetherTree
 from headcount.accuracy.units import AnswerVariances
 from headcount.arrays import Floats
+from headcount.schema import Attribute, Schema, impossible
+from headcount.tabulate import CELLS, TOTAL, Query, every_cell
 from tests.accuracy.oracle import Dense, dense_errors, leaves_of
 from tests.accuracy.trees import Case, cases
 
@@ -21,7 +26,9 @@ def _drawn(
     case: Case, dense: Dense, chance: np.random.Generator
 ) -> tuple[Floats, dict[tuple[int, str], Floats]]:
     """Made-up true counts, and answers with noise but for what is exact."""
-    truth = chance.integers(0, 20, size=(leaves_of(case.tree) * case.schema.size)).astype(float)
+    leaves = leaves_of(case.tree)
+    people = chance.integers(1, 20, size=(leaves, case.schema.size)) * case.schema.possible
+    truth = people.reshape(-1).astype(float)
     drawn: dict[tuple[int, str], Floats] = {}
     for depth, level in enumerate(case.tree.levels):
         for name, matrix in case.queries.items():
@@ -36,7 +43,7 @@ def _drawn(
 @given(cases(), st.integers(0, 2**32 - 1), st.booleans())
 def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int, few: bool) -> None:
     """Whatever answers tell of must come out the same, with all units in memory or a few."""
-    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    dense = dense_errors(case.tree, case.queries, case.schema.possible)
     truth, drawn = _drawn(case, dense, np.random.default_rng(seed))
     expected = _dense_estimate(case, drawn, truth, dense)
     with (
@@ -61,8 +68,49 @@ def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int, few: 
 def agree(found: Floats, own: Floats, expected: Floats, dense: Dense) -> None:
     """Ten digits of what the estimates are added up from, where answers tell of them."""
     if np.isfinite(dense.mean_variance(own)):
-        largest = max(1.0, (abs(own) @ abs(expected)).max())
-        assert np.abs(found - own @ expected).max() < 1e-10 * largest
+        largest = (abs(own) @ abs(expected)).max()
+        assert np.abs(found - own @ expected).max() <= 1e-10 * largest
+
+
+MANY_ZEROS = Schema(
+    (Attribute("kind", tuple("abcd")), Attribute("age", tuple("01234"))),
+    (
+        impossible({"kind": ["a", "b"], "age": ["1", "2", "3"]}),
+        impossible({"kind": ["c", "d"], "age": ["0", "3", "4"]}),
+    ),
+)
+"""Of 20 cells 12 can hold nobody."""
+
+
+def test_a_stated_variance_is_that_of_the_noise_though_structural_zeros_have_none() -> None:
+    """From what each answer adds to each estimate; and the answers of zeros add nothing."""
+    asked = {one.name: one for one in (every_cell(MANY_ZEROS), Query("age", ("age",)), TOTAL)}
+    components = Components.of(MANY_ZEROS, asked.values())
+    weights = {CELLS: 0.01, "age": 0.02, "total": 0.01}
+    parents = [np.zeros(0), np.zeros(2), np.array([0, 0, 1])]
+    tree = NoiseTree([one.astype(np.int32) for one in parents], [LevelNoise((weights,))] * 3)
+    answers = {
+        (depth, name): np.zeros((tree.units(depth), components.answers[name]))
+        for depth in range(3)
+        for name in weights
+    }
+    for wanted in ("total", "age"):
+        best = BestEstimates(
+            tree,
+            Coordinates(components, wanted, asked, MANY_ZEROS.names),
+            lambda at, query, some: answers[at, query][some.start : some.stop],
+        )
+        variance = np.zeros((3, components.answers[wanted]))
+        for (_, name), own in answers.items():
+            for place in np.ndindex(own.shape):
+                own[place] = 1.0
+                found = np.concatenate([one for _, one in best.at(2)])
+                own[place] = 0.0
+                if name == CELLS and not MANY_ZEROS.possible[place[1]]:
+                    assert not found.any()
+                variance += found**2 / weights[name]
+        stated = AnswerVariances.of(tree, components, wanted, 2).units(range(3))
+        assert stated == pytest.approx(variance, rel=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +126,7 @@ def test_totals_that_siblings_have_together_are_used_like_any_other(case: Case, 
     several = [
         ("total", depth, np.flatnonzero(group == k).tolist()) for k in range(int(group.max()) + 1)
     ]
-    dense = dense_errors(case.tree, case.queries, case.schema.size, several)
+    dense = dense_errors(case.tree, case.queries, case.schema.possible, several)
     truth, drawn = _drawn(case, dense, chance)
     expected = _dense_estimate(case, drawn, truth, dense)
     together = TogetherTree.of(case.tree, {depth: (group, ("total",))})
@@ -98,11 +146,13 @@ def test_totals_that_siblings_have_together_are_used_like_any_other(case: Case, 
             at = together.depth(before)
             found = np.concatenate([some for _, some in estimates.at(at)])
             variances = AnswerVariances.of(together.tree, case.components, name, at)
-            mean = variances.units(range(len(found))).mean(axis=1)
+            told = case.queries[name] @ case.schema.possible > 0
+            every = coordinates.in_own_order(variances.units(range(len(found))))
+            mean = every[:, told].mean(axis=1)
             for now, unit in enumerate(together.places[at].tolist()):
                 own = matrix @ dense.units[before, unit]
                 agree(found[now], own, expected, dense)
-                assert dense.agrees(float(mean[now]), own)
+                assert dense.agrees(float(mean[now]), own[told])
 
 
 def _dense_estimate(

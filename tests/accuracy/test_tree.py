@@ -15,7 +15,7 @@ from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import MOST_ANSWERS, lowest_gaining, pooled_weights
 from headcount.accuracy.tree import kind_variances
 from headcount.accuracy.units import AnswerVariances
-from headcount.schema import Attribute, Recode, Schema
+from headcount.schema import Attribute, Recode, Schema, load_schema
 from headcount.tabulate import CELLS, Query, every_cell
 from tests.accuracy.oracle import dense_errors, leaves_of
 from tests.accuracy.trees import Case, cases
@@ -24,13 +24,13 @@ from tests.accuracy.trees import Case, cases
 @settings(max_examples=200, deadline=None)
 @given(cases())
 def test_mean_variances_of_kinds_of_units_are_those_of_dense_least_squares(case: Case) -> None:
-    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    dense = dense_errors(case.tree, case.queries, case.schema.possible)
     names = list(case.queries)
     for (depth, name), variance in kind_variances(case.tree, case.components, names).items():
         kinds = case.tree.kinds[depth].of_unit
         for kind, found in enumerate(variance):
             units = np.flatnonzero(kinds == kind).tolist()
-            rows = np.vstack([case.queries[name] @ dense.units[depth, unit] for unit in units])
+            rows = np.vstack([case.told(name) @ dense.units[depth, unit] for unit in units])
             assert dense.agrees(float(found), rows)
 
 
@@ -79,7 +79,7 @@ def test_where_answers_are_of_very_unequal_weight_no_digit_is_lost(
 def test_variances_of_single_answers_in_single_units_are_those_of_dense_least_squares(
     case: Case,
 ) -> None:
-    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    dense = dense_errors(case.tree, case.queries, case.schema.possible)
     for name, groups in case.components.groups.items():
         level = np.indices(case.schema.shape).reshape(len(groups), -1)
         answers = np.indices([int(group.max()) + 1 for group in groups]).reshape(len(groups), -1).T
@@ -102,9 +102,9 @@ def test_variances_of_single_answers_in_single_units_are_those_of_dense_least_sq
 def test_variances_of_areas_are_those_of_dense_least_squares(case: Case, seed: int) -> None:
     """Areas may overlap, and have no leaf at all."""
     inside = np.random.default_rng(seed).random((3, leaves_of(case.tree))) < 0.5
-    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    dense = dense_errors(case.tree, case.queries, case.schema.possible)
     areas = AreaErrors.of(case.tree, case.components, Members(3, *np.nonzero(inside)), case.queries)
-    for name, matrix in case.queries.items():
+    for name in case.queries:
         groups = case.components.groups[name]
         answer = [int(group[-1]) for group in groups]
         level = np.indices(case.schema.shape).reshape(len(groups), -1)
@@ -113,7 +113,7 @@ def test_variances_of_areas_are_those_of_dense_least_squares(case: Case, seed: i
         mean, single = areas.mean_variance(name), areas.variance(name, answer)
         for area, leaves in enumerate(inside):
             own = np.kron(leaves[None, :].astype(float), np.eye(case.schema.size))
-            assert dense.agrees(float(mean[area]), matrix @ own)
+            assert dense.agrees(float(mean[area]), case.told(name) @ own)
             assert dense.agrees(float(single[area]), row @ own)
 
 
@@ -146,7 +146,19 @@ def test_components_of_the_bureaus_schema_are_sixteen_of_size_three_or_one() -> 
     groups = {"household": "0", "institution": "1234", "other": "567"}
     recode = Recode.of(quarters, "levels", {name: list(own) for name, own in groups.items()})
     components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
-    assert sorted(map(components.size, components.every)) == [1] * 8 + [3] * 8
+    assert sorted(one.size for one in components.every) == [1] * 8 + [3] * 8
+
+
+def test_structural_zeros_make_components_larger_by_few_rows() -> None:
+    """With those of the redistricting schema eight of at most 7 rows instead of sixteen of 3."""
+    schema = load_schema("redistricting-2020")
+    quarters = schema.attribute("hhgq")
+    groups = {"household": quarters.levels[:1], "institution": quarters.levels[1:5]}
+    recode = Recode.of(quarters, "levels", groups | {"other": quarters.levels[5:]})
+    components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
+    assert sorted({one.size for one in components.every}) == [2, 7]
+    cells = sum(copies * one.size for one, copies in components._copies.items())
+    assert cells == schema.possible.sum() == schema.size - 126
 
 
 PLAIN = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))

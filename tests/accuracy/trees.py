@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.arrays import Floats
-from headcount.schema import Attribute, Recode, Schema
+from headcount.errors import InputError
+from headcount.schema import Attribute, Recode, Schema, impossible
 from headcount.tabulate import CELLS, Query, every_cell
 
 
@@ -24,10 +25,16 @@ class Case:
     asked: dict[str, Query]
     tree: NoiseTree
 
+    def told(self, name: str) -> Floats:
+        """The rows of a query's answers that can count anybody."""
+        rows = self.queries[name]
+        return rows[rows @ self.schema.possible > 0]
+
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Recodes, units without answers, exact queries, and unequal noise within a level."""
+    """Recodes, structural zeros, units without answers, exact queries, and unequal noise within a
+    level."""
     schema = draw(_schemas())
     asked = [every_cell(schema), Query("total"), *draw(_marginals(schema))]
     queries = {}
@@ -53,7 +60,23 @@ def cases(draw: st.DrawFn) -> Case:
 def _schemas(draw: st.DrawFn) -> Schema:
     sizes = draw(st.lists(st.integers(2, 4), min_size=1, max_size=3))
     levels = [tuple(f"{k}-{i}" for i in range(size)) for k, size in enumerate(sizes)]
-    return Schema(tuple(Attribute(f"a{k}", own) for k, own in enumerate(levels)))
+    attributes = tuple(Attribute(f"a{k}", own) for k, own in enumerate(levels))
+    zeros = []
+    for _ in range(draw(st.sampled_from([0, 1, 2]))):
+        some = draw(st.lists(st.sampled_from(attributes), min_size=1, unique=True))
+        never = {
+            one.name: draw(
+                st.lists(
+                    st.sampled_from(one.levels), min_size=1, max_size=one.size - 1, unique=True
+                )
+            )
+            for one in some
+        }
+        zeros.append(impossible(never))
+    try:
+        return Schema(attributes, tuple(zeros))
+    except InputError:  # two of them can rule out everybody
+        return Schema(attributes, tuple(zeros[:1]))
 
 
 @st.composite

@@ -52,9 +52,7 @@ def test_weights_of_answers_have_the_variance_of_the_estimate(level: str, query:
     tree = NoisyTree(settings(rho="1", cells="1/2"), places(6))
     for unit in tree.classes(level)[1].tolist():
         variance = 0.0
-        for at, name, weights in tree.weights(level, query, unit):
-            law = tree.planned[at, name].law
-            assert law is not None
+        for law, weights in tree.weights(level, query, unit):
             variance += law.variance * float(np.sum(weights**2))
         assert variance == pytest.approx(tree.deviations(level, query)[unit, 0] ** 2, rel=1e-9)
 

@@ -26,6 +26,12 @@ a small matrix, of size 1 where no query groups levels. With groups of unequal s
 matrices do not commute, which is why they stay matrices (the Helmert-Kronecker basis of groups of
 one size is the case in which they are numbers).
 
+Structural zeros are known to be 0, without any answer. Atoms also keep levels apart that are
+impossible with other levels of other attributes, so that a combination of atoms is possible as a
+whole or not at all, and what is impossible is left out of every component: its matrices lose these
+rows and columns. Contrasts of different atoms may leave out different ones; then they are
+components of their own.
+
 For nested noisy answers over a tree see Hay et al. (2010), Boosting the accuracy of differentially
 private histograms through consistency; Cumings-Menon (2024), Full-information estimation for
 hierarchical data.
@@ -41,12 +47,28 @@ from math import prod
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints
 from headcount.schema import Recode, Schema
 from headcount.tabulate import Query
 
-Component = tuple[bool, ...]
-"""A component: for each attribute, whether it has its contrasts (True) or its evens."""
+
+@dataclass(frozen=True)
+class Component:
+    """A part of the cells on which every query is one small matrix.
+
+    where
+        contrasts   for each attribute whether it has its contrasts (True) or its evens
+        possible    for each combination of atoms of the attributes that have evens, in the order of
+                    the attributes, whether it can hold anybody together with these contrasts
+    """
+
+    contrasts: tuple[bool, ...]
+    possible: tuple[bool, ...]
+
+    @property
+    def size(self) -> int:
+        """The size of its matrices."""
+        return sum(self.possible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +84,26 @@ class LevelsAxis:
     sizes: Ints
 
     @classmethod
-    def of(cls, levels: int, groupings: Iterable[Ints]) -> LevelsAxis:
-        """The axis of an attribute whose levels some queries ask for in groups."""
-        proper = [one for one in groupings if len(np.unique(one)) < levels]
-        atom = reduce(_refined, proper, np.zeros(levels, dtype=np.int64))
+    def of(cls, possible: Flags, groupings: Iterable[Ints]) -> LevelsAxis:
+        """The axis of an attribute whose levels some queries ask for in groups.
+
+        where
+            possible   for each level, and each combination of the other attributes' levels, whether
+                       anybody can be counted there: levels x combinations
+        """
+        proper = [one for one in groupings if len(np.unique(one)) < len(possible)]
+        atom = reduce(_refined, proper, _numbered(possible))
         return cls(atom, np.bincount(atom))
 
     @property
     def levels(self) -> int:
         """How many levels the attribute has."""
         return len(self.atom)
+
+    @cached_property
+    def of_contrast(self) -> Ints:
+        """The atom of each contrast, in the order of the basis."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes - 1)
 
     def even(self, group: Ints) -> Floats:
         """Q'Q of groups of levels on the evens, in the basis of each atom's unit vector."""
@@ -98,6 +130,12 @@ class LevelsAxis:
         return np.vstack([evens, *contrasts])
 
 
+def _numbered(rows: Flags) -> Ints:
+    """The same number for rows that are alike."""
+    found: Ints = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return found
+
+
 def _refined(first: Ints, second: Ints) -> Ints:
     """The groups in which two groupings of the same levels agree."""
     pairs = first * (int(second.max()) + 1) + second
@@ -111,41 +149,69 @@ class Components:
 
     where
         axes      one for each attribute
+        possible  for each combination of their atoms whether it can hold anybody
         groups    for each query, for each attribute the group that each level is asked for in:
                   all of one group where it is summed over
         answers   for each query how many answers it has
+        told      and how many of these can count anybody
     """
 
     axes: tuple[LevelsAxis, ...]
+    possible: Flags
     groups: dict[str, tuple[Ints, ...]]
     answers: dict[str, int]
+    told: dict[str, int]
 
     @classmethod
     def of(cls, schema: Schema, queries: Iterable[Query]) -> Components:
         """Those of a schema, for all queries that will be asked about."""
         asked = {query.name: query.on(schema) for query in queries}
         groups = {name: _groups(query, schema) for name, query in asked.items()}
+        possible = schema.possible.reshape(schema.shape)
         axes = tuple(
-            LevelsAxis.of(size, [one[k] for one in groups.values()])
+            LevelsAxis.of(
+                np.moveaxis(possible, k, 0).reshape(size, -1), [one[k] for one in groups.values()]
+            )
             for k, size in enumerate(schema.shape)
         )
+        some = [np.unique(axis.atom, return_index=True)[1] for axis in axes]
         answers = {name: prod(len(np.unique(axis)) for axis in one) for name, one in groups.items()}
-        return cls(axes, groups, answers)
+        told = {
+            name: len(np.unique(query.groups(schema)[schema.possible]))
+            for name, query in asked.items()
+        }
+        return cls(axes, possible[np.ix_(*some)] if some else possible, groups, answers, told)
 
     @cached_property
     def every(self) -> tuple[Component, ...]:
         """The components that have a dimension, that of evens everywhere first."""
-        found = product(
+        return tuple(self._copies)
+
+    @cached_property
+    def _copies(self) -> dict[Component, int]:
+        """Each component with how often it is there: once for each combination of contrasts."""
+        choices = product(
             *((False, True) if axis.levels > len(axis.sizes) else (False,) for axis in self.axes)
         )
-        return tuple(found)
+        found: dict[Component, int] = {}
+        for contrasts in choices:
+            sizes = [axis.sizes - 1 for axis, one in zip(self.axes, contrasts, strict=True) if one]
+            times = reduce(np.multiply.outer, sizes, np.ones((), dtype=np.int64)).reshape(-1)
+            for possible, many in zip(self.with_contrasts(contrasts), times.tolist(), strict=True):
+                if many and possible.any():
+                    one = Component(contrasts, tuple(possible.tolist()))
+                    found[one] = found.get(one, 0) + many
+        return found
 
-    def size(self, component: Component) -> int:
-        """The size of a component's matrices."""
-        return prod(
-            1 if contrast else len(axis.sizes)
-            for axis, contrast in zip(self.axes, component, strict=True)
-        )
+    def with_contrasts(self, contrasts: tuple[bool, ...]) -> Flags:
+        """What is possible with contrasts of some attributes.
+
+        For each combination of their atoms, and each of the other attributes' atoms.
+        """
+        first = [k for k, own in enumerate(contrasts) if own]
+        rest = [k for k, own in enumerate(contrasts) if not own]
+        table = self.possible.transpose(*first, *rest)
+        return table.reshape(prod(table.shape[: len(first)]), -1)
 
     def precision(self, query: str, component: Component) -> Floats:
         """Q'Q of a query on a component."""
@@ -159,51 +225,53 @@ class Components:
         return {}
 
     def _precision(self, query: str, component: Component) -> Floats:
-        factors = [
-            np.array([[float(_asked_whole(axis, group))]]) if contrast else axis.even(group)
-            for axis, group, contrast in zip(self.axes, self.groups[query], component, strict=True)
-        ]
+        rows = zip(self.axes, self.groups[query], component.contrasts, strict=True)
         found = np.ones((1, 1))
-        for factor in factors:
-            found = np.kron(found, factor)
-        return found
+        for axis, group, contrast in rows:
+            one = np.array([[float(_asked_whole(axis, group))]]) if contrast else axis.even(group)
+            found = np.kron(found, one)
+        possible = np.array(component.possible)
+        return np.asarray(found[np.ix_(possible, possible)])
 
     def spread(self, query: str, component: Component) -> Floats:
         """The matrix whose product with a component's covariance has, as its trace, its part of
         the mean variance of a query's answers:
 
             mean variance = sum over components of  trace(spread V)
+
+        Answers that can count nobody are known, and are not in the mean.
         """
-        copies = prod(
-            axis.levels - len(axis.sizes)
-            for axis, contrast in zip(self.axes, component, strict=True)
-            if contrast
-        )
-        return self.precision(query, component) * (copies / self.answers[query])
+        copies = self._copies[component]
+        return self.precision(query, component) * (copies / self.told[query])
 
     def even_cells(self) -> Floats:
         """Each cell's coordinates on the component of evens: cells x its size."""
         found: Floats = np.ones((1, 1))
         for axis in self.axes:
             found = np.kron(found, axis.basis[: len(axis.sizes)].T).astype(np.float64)
-        return found
+        return found[:, self.possible.reshape(-1)]
 
     def of_answer(
         self, query: str, answer: Iterable[int], component: Component
     ) -> tuple[Floats, float]:
         """One answer's row on a component: its evens, and the squared length of its contrasts."""
         evens: Floats = np.ones(1)
-        contrasts = 1.0
-        rows = zip(self.axes, self.groups[query], answer, component, strict=True)
+        contrasts, at = 1.0, self.possible
+        rows = zip(self.axes, self.groups[query], answer, component.contrasts, strict=True)
         for axis, group, own, contrast in rows:
             within = np.bincount(axis.atom[group == own], minlength=len(axis.sizes))
             if not contrast:
                 evens = np.multiply.outer(evens, within / np.sqrt(axis.sizes)).reshape(-1)
+                at = np.moveaxis(at, 0, -1)
             elif _asked_whole(axis, group):
-                contrasts *= 1 - 1 / float(axis.sizes[within > 0][0])
+                atom = int(np.argmax(within))
+                contrasts *= 1 - 1 / float(axis.sizes[atom])
+                at = at[atom]
             else:
-                contrasts = 0.0
-        return evens, contrasts
+                return np.zeros(component.size), 0.0
+        if tuple(at.reshape(-1).tolist()) != component.possible:  # contrasts of other atoms
+            return np.zeros(component.size), 0.0
+        return evens[np.array(component.possible)], contrasts
 
 
 def _asked_whole(axis: LevelsAxis, group: Ints) -> bool:

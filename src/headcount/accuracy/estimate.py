@@ -114,22 +114,25 @@ class Coordinates:
 
     def parts(self) -> Iterator[tuple[Component, Ints]]:
         """Each component with its coordinates: copies x its size."""
-        index = np.arange(prod(self.sizes)).reshape(self.sizes)
+        index, axes = np.arange(prod(self.sizes)).reshape(self.sizes), self.components.axes
         for component in self.components.every:
             own = [
                 np.arange(len(axis.sizes), size) if contrast else np.arange(len(axis.sizes))
-                for axis, size, contrast in zip(
-                    self.components.axes, self.sizes, component, strict=True
-                )
+                for axis, size, contrast in zip(axes, self.sizes, component.contrasts, strict=True)
             ]
             if not all(map(len, own)):
                 continue
-            part = index[np.ix_(*own)]
-            evens = [k for k, contrast in enumerate(component) if not contrast]
-            contrasts = [k for k, contrast in enumerate(component) if contrast]
-            part = part.transpose(*contrasts, *evens)
-            size = self.components.size(component)
-            yield component, part.reshape(-1, size)
+            evens = [k for k, contrast in enumerate(component.contrasts) if not contrast]
+            contrasts = [k for k, contrast in enumerate(component.contrasts) if contrast]
+            part = index[np.ix_(*own)].transpose(*contrasts, *evens)
+            part = part.reshape(-1, len(component.possible))
+            # The contrasts of some atoms are those of other components: what is possible differs.
+            atoms = np.ix_(*(axes[k].of_contrast for k in contrasts))
+            shape = [len(axes[k].sizes) for k in contrasts]
+            of_copy = np.arange(prod(shape)).reshape(shape)[atoms].reshape(-1)
+            possible = self.components.with_contrasts(component.contrasts)[of_copy]
+            same = (possible == np.array(component.possible)).all(axis=1)
+            yield component, part[np.ix_(same, np.array(component.possible))]
 
 
 class BestEstimates:
@@ -196,7 +199,7 @@ class BestEstimates:
         """X of some units, and the sum of their children's."""
         before = self._summed(depth, units, ups)
         right, exact = self._right_sides(depth, units)
-        found = np.empty_like(before)
+        found = np.zeros_like(before)  # 0 where nobody can be counted
         for part, estimator in self._parts:
             known = {query: one[:, part] for query, one in exact.items()}
             found[:, part] = estimator.with_answers(
@@ -260,7 +263,7 @@ class BestEstimates:
         parent = self._tree.parents[depth][units.start : units.stop]
         first, last = int(parent[0]), int(parent[-1]) + 1
         open_ = above[range(first, last)][parent - first]
-        found = np.empty_like(up)
+        found = np.zeros_like(up)
         for part, estimator in self._parts:
             moved = estimator.moved(depth, units, open_[:, part])
             found[:, part] = up[:, part] + moved
@@ -318,6 +321,9 @@ class _Estimator:
         """p: what children say where they know, moved to what is exact.
 
         p = x0 + (C + t N N') E (E' (C + t N N') E)^+ (e - E' x0),   t beyond all bounds
+
+        Sums of what is exact that say nothing of unknown directions (E Z, where Z'E'N = 0) move it
+        by C alone; then what is left of e - E'x0 is in the span of E'N, and N takes it up.
         """
         known = complement(unknown)
         start = before @ known @ known.T
@@ -332,13 +338,12 @@ class _Estimator:
         values = np.concatenate([one @ basis for one in exact.values()], axis=-1)
         solve = np.linalg.pinv(basis.T @ stacked)  # from stacked answers to E'x
         target = values @ solve
-        along = unknown @ (unknown.T @ basis)
-        first = pseudo_inverse(basis.T @ along, scale=np.ones(()))
-        start = start + (target - start @ basis) @ first.T @ along.T
-        rest = target - start @ basis
+        of_unknown = basis.T @ unknown
+        apart = basis @ complement(spanned(of_unknown))
         covariance = known @ known.T @ children @ known @ known.T
-        of_sums = covariance @ basis
-        inverse = pseudo_inverse(basis.T @ of_sums, scale=largest(covariance))
-        gain = of_sums @ inverse
-        moved: Floats = start + np.einsum("uij,ucj->uci", gain, rest)
+        of_sums = covariance @ apart
+        inverse = pseudo_inverse(apart.T @ of_sums, scale=largest(covariance))
+        rest = (target - start @ basis) @ (basis.T @ apart)
+        start = start + np.einsum("uij,ucj->uci", of_sums @ inverse, rest)
+        moved: Floats = start + (target - start @ basis) @ np.linalg.pinv(of_unknown).T @ unknown.T
         return moved

@@ -159,7 +159,7 @@ class SharesProblem:
         found: dict[tuple[int, tuple[bytes, ...]], list[Component]] = {}
         for one in self.components.every:
             exact = tuple(self._exact(depth, one).tobytes() for depth in range(len(self._fans) + 1))
-            found.setdefault((self.components.size(one), exact), []).append(one)
+            found.setdefault((one.size, exact), []).append(one)
         return [
             _Part(
                 [self._exact(depth, those[0]) for depth in range(len(self._fans) + 1)],
@@ -172,7 +172,7 @@ class SharesProblem:
         ]
 
     def _exact(self, depth: int, component: Component) -> Floats:
-        size = self.components.size(component)
+        size = component.size
         known = [self.components.precision(q, component) for q in self.tree.levels[depth].exact]
         return spanned(np.hstack([np.zeros((size, 1)), *known]))
 
@@ -212,7 +212,7 @@ def refuse_unfounded(problem: SharesProblem) -> None:
     whole = [query for depth, query in problem.measured if depth == leaf]
     for component in problem.components.every:
         parts = [problem.components.precision(query, component) for query in whole]
-        total = sum(parts, start=np.zeros((problem.components.size(component),) * 2))
+        total = sum(parts, start=np.zeros((component.size,) * 2))
         if np.linalg.matrix_rank(total) < len(total):
             raise ConfigError(
                 "plan",

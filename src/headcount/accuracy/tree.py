@@ -105,7 +105,7 @@ class ComponentErrors:
     """The errors of the best linear estimate on one component of the cells."""
 
     def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
-        self._tree, self.size = tree, components.size(component)
+        self._tree, self.size = tree, component.size
         self._component, self._components = component, components
         self._directions = Directions(self.size)
         self._link_gains: dict[int, Floats] = {}

@@ -16,8 +16,8 @@ from time import perf_counter, process_time
 import numpy as np
 
 from headcount.bench.figures import Reading, apart
-from headcount.bench.intervals import LEAST_UNITS, LOSSES, nation_tree
-from headcount.bench.noisy_trees import SCHEMA, NoisyTree, places, settings
+from headcount.bench.intervals import LEAST_UNITS, LOSSES, ZEROS, nation_tree
+from headcount.bench.noisy_trees import WITH_ZEROS, NoisyTree, all_at_once, places, settings
 from headcount.bench.product_2020 import preset_2020
 from headcount.engines.local import LocalEngine
 from headcount.geography import Geography
@@ -40,6 +40,8 @@ def measure(*, replicates: int = ENOUGH, share: float = 1.0) -> list[Reading]:
     readings: list[Reading] = []
     for name, keys in LOSSES:
         readings += _compared(name, NoisyTree(settings(**keys), places()), replicates)
+    with_zeros = NoisyTree(all_at_once("1/10"), places(blocks=(5, 1)), WITH_ZEROS)
+    readings += _compared(ZEROS, with_zeros, replicates)
     return [*readings, *apart(seconds_of_nation, share)]
 
 
@@ -49,12 +51,13 @@ def _compared(name: str, tree: NoisyTree, replicates: int) -> Iterator[Reading]:
     squares: dict[tuple[str, str], float] = {}
     for found in tree.runs(replicates, seed=SEED):
         for pair, estimate in found.items():
-            own = float(np.mean((estimate - tree.true(*pair)) ** 2))
+            noisy = tree.cells_of(pair[1]) > 0
+            own = float(np.mean((estimate - tree.true(*pair))[:, noisy] ** 2))
             squares[pair] = squares.get(pair, 0.0) + own
     released = _released(name, tree)
     limit = OFF if replicates >= ENOUGH else None
     for one in tree.errors.by_level():
-        if geography.size(one.level) < LEAST_UNITS:
+        if geography.size(one.level) < LEAST_UNITS or not one.best:  # 0: it is exact
             continue
         simulated = float(np.sqrt(squares[one.level, one.query] / replicates))
         about = f"{name}: {one.query} at {one.level}"
@@ -74,10 +77,10 @@ def _released(name: str, tree: NoisyTree) -> dict[tuple[str, str], float]:
     """The root mean square errors of a few releases of made-up people."""
     from scipy.sparse import csr_array
 
-    chance, geography = np.random.default_rng(SEED), tree.geography
-    shape = (geography.size("block"), SCHEMA.size)
-    people = chance.poisson(chance.gamma(0.3, 20, size=shape))
-    counts = Counts(SCHEMA, geography, "block", csr_array(people))
+    chance, geography, schema = np.random.default_rng(SEED), tree.geography, tree.schema
+    shape = (geography.size("block"), schema.size)
+    people = chance.poisson(chance.gamma(0.3, 20, size=shape)) * schema.possible
+    counts = Counts(schema, geography, "block", csr_array(people))
     squares: dict[tuple[str, str], float] = {}
     for seed in range(RELEASES):
         noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"made-up", name.encode())
@@ -85,7 +88,8 @@ def _released(name: str, tree: NoisyTree) -> dict[tuple[str, str], float]:
         made = tree.mechanism.run(counts, noise, runs=range(1), context=context)
         off = np.asarray(made.dense("block")[0]) - people
         for pair, errors in tree.summed(off.astype(np.float64)).items():
-            squares[pair] = squares.get(pair, 0.0) + float(np.mean(errors**2))
+            noisy = tree.cells_of(pair[1]) > 0
+            squares[pair] = squares.get(pair, 0.0) + float(np.mean(errors[:, noisy] ** 2))
     return {pair: float(np.sqrt(own / RELEASES)) for pair, own in squares.items()}
 
 
