@@ -20,7 +20,7 @@ from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
 from headcount.mechanisms.topdown.rerun import released_counts, rerun
 from headcount.noise import KeyedNoise, RunKey
-from headcount.release.store import read_release
+from headcount.release.store import read_stored
 from headcount.run.error_report import made_how, report_errors
 from headcount.run.estimate import estimate_run
 from headcount.run.protect import protect_run
@@ -88,8 +88,8 @@ def test_the_same_seed_gives_the_same_table_and_another_another(made: Path):
 
 
 def test_measurements_and_settings_of_a_run_lead_to_the_same_reruns(made: Path, tmp_path: Path):
-    release = read_release(made / "plain/release")
-    start = made_how(made / "plain/release", release)
+    stored = read_stored(made / "plain/release")
+    release, start = stored.release, made_how(made / "plain/release", stored)
     shutil.copytree(made / "plain/release", tmp_path / "release")
     shutil.rmtree(tmp_path / "release/measurements")
     said = json.loads((tmp_path / "release/receipt.json").read_text())["settings"]
@@ -104,8 +104,8 @@ def test_measurements_and_settings_of_a_run_lead_to_the_same_reruns(made: Path, 
 
 
 def test_a_rerun_keeps_the_bounds_that_the_release_keeps(made: Path):
-    release = read_release(made / "bounded/release")
-    start = made_how(made / "bounded/release", release)
+    stored = read_stored(made / "bounded/release")
+    release, start = stored.release, made_how(made / "bounded/release", stored)
     counts = released_counts(release, start)
     noise = KeyedNoise(RunKey.from_seed(1), "rerun", b"", b"")
     tract = csr_array(rerun(counts, start, noise, run=0)["tract"]).toarray()
@@ -119,8 +119,8 @@ def test_a_rerun_keeps_the_bounds_that_the_release_keeps(made: Path):
 
 def test_an_estimate_is_reported_on_with_its_measurements_and_its_own_settings(made: Path):
     folder = made / "bounded/release/measurements"
-    release = read_release(made / "again/release")
-    start = made_how(made / "again/release", release, measurements=folder)
+    stored = read_stored(made / "again/release")
+    release, start = stored.release, made_how(made / "again/release", stored, measurements=folder)
     assert isinstance(start, PublishedStart)
     assert start.mechanism.pool
     found = hc.error_report(release, start, runs=2)
@@ -202,7 +202,9 @@ def test_the_command_says_what_it_found_and_where(made: Path, tmp_path: Path):
     assert "predicted errors, in people" in result.stdout
     assert "No privacy is spent" in result.stdout
     assert f"report: {tmp_path / 'report.html'}" in result.stdout
-    told = json.loads(runner.invoke(app, [*asked, "--json"]).stdout)
+    refused = runner.invoke(app, asked)
+    assert f"{tmp_path}: found existing content, expected a new" in str(refused.exception)
+    told = json.loads(runner.invoke(app, [*asked[:-1], str(tmp_path / "two"), "--json"]).stdout)
     assert told["runs"] == 2
     assert told["errors"][0]["level"] == "whole"
     refused = runner.invoke(app, asked[:2])

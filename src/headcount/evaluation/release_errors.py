@@ -72,6 +72,7 @@ class ReleaseErrors:
     queries: Sequence[Query]
     before: Mapping[str, Any]
     _runs: list[Floats] = field(default_factory=list)
+    _unlike_at: dict[tuple[str, str], Ints] = field(default_factory=dict)
 
     def add(self, made: Mapping[str, Any]) -> None:
         """Add a run: its tables by level."""
@@ -98,7 +99,9 @@ class ReleaseErrors:
     ) -> Iterator[tuple[tuple[str, int], Sequence[float]]]:
         """Counts, and sums of errors, of every class; some units at a time."""
         answer = query.matrix(self.schema)[:, possible_groups(query, self.schema)]
-        unlike = self._unlike(level, answer)
+        if (level, query.name) not in self._unlike_at:  # the same in every run
+            self._unlike_at[level, query.name] = self._unlike(level, answer)
+        unlike = self._unlike_at[level, query.name]
         for first in range(0, made.shape[0], UNITS_AT_ONCE):
             some = slice(first, first + UNITS_AT_ONCE)
             pairs = pair_counts(self.before[level][some] @ answer, made[some] @ answer)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import singledispatch
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -99,12 +99,25 @@ def release_folder(source: Path) -> Path:
 
 def read_release(folder: Path) -> Release:
     """Read a release back, after checking every file against the manifest."""
+    return read_stored(folder).release
+
+
+class Stored(NamedTuple):
+    """What the folder of a finished release has: how it was made, and the digest of each file."""
+
+    release: Release
+    receipt: dict[str, Any]
+    files: Mapping[str, str]
+
+
+def read_stored(folder: Path) -> Stored:
+    """A release with its receipt, after checking every file against the manifest, once."""
     manifest = check_files(folder)
     receipt = _read_json(folder / RECEIPT)
     domain = manifest["domain"]
     schema = schema_from_json(domain)
     read = _read_published if "tables" in domain else _read_counts
-    return read(
+    release = read(
         folder,
         domain,
         schema=schema,
@@ -115,6 +128,7 @@ def read_release(folder: Path) -> Release:
         notes=receipt["notes"],
         counted=CountsOf(domain.get("counted", CountsOf.PEOPLE)),
     )
+    return Stored(release, receipt, manifest["files"])
 
 
 def refuse_study(folder: Path) -> None:

@@ -27,8 +27,8 @@ from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import (
     MANIFEST,
     RECEIPT,
-    read_receipt,
-    read_release,
+    Stored,
+    read_stored,
     release_folder,
 )
 from headcount.report.html import write_report
@@ -76,8 +76,8 @@ def error_report(
         )
     if not isinstance(release, Release):
         folder = release_folder(Path(release))
-        release = read_release(folder)
-        how = how or made_how(folder, release)
+        stored = read_stored(folder)
+        release, how = stored.release, how or made_how(folder, stored)
     elif how is None:
         raise ConfigError(
             LABEL,
@@ -109,14 +109,15 @@ def error_report(
 
 
 def made_how(
-    folder: Path, release: Release, *, measurements: Path | None = None
+    folder: Path, stored: Stored, *, measurements: Path | None = None
 ) -> TopDown | PublishedStart:
     """How the release in a folder was made: by its measurements, or else by its receipt.
 
     where
+        stored         what the folder has
         measurements   those that an estimate was made from
     """
-    receipt, source = read_receipt(folder), str(folder / RECEIPT)
+    release, receipt, source = stored.release, stored.receipt, str(folder / RECEIPT)
     made_from = receipt.get("made_from", {}).get("measurements")
     if made_from is None and measurements is not None:
         raise RunError(
@@ -169,8 +170,11 @@ def report_errors(
         raise RunError(
             f"{out}: found a release, whose files stay as they are, expected another folder"
         )
-    release = read_release(folder)
-    how = made_how(folder, release, measurements=measurements)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise RunError(f"{out}: found existing content, expected a new or empty folder")
+    stored = read_stored(folder)
+    release = stored.release
+    how = made_how(folder, stored, measurements=measurements)
     found = error_report(release, how, runs=runs, seed=seed, progress=progress)
     out.mkdir(parents=True, exist_ok=True)
     write_text_atomic(out / FILES[0], found.table.write_csv())
