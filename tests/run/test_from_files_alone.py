@@ -58,8 +58,14 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     plan = hc.plan(start.mechanism, start.measurements.schema, start.measurements.geography)
     county = next(one for one in plan.levels if (one.level, one.query) == ("county", "sex"))
     assert 0 < county.best <= county.pooled < county.own
-
     run = CliRunner().invoke
+    told = json.loads(run(app, ["plan", "again.toml", "--json", "--area", "a=tract:a1,b1"]).stdout)
+    rows = {(one["level"], one["query"]): one for one in told["tables"]["as published"]}
+    assert rows["county", "sex"]["best"] == pytest.approx(county.best)
+    assert rows["a", "sex"]["units"] == 2
+    refused = run(app, ["plan", "again.toml", "--set", "rho=1"])
+    assert "found published answers, whose noise is drawn" in str(refused.exception)
+
     made = run(app, ["estimate", "again.toml", "--quiet"])
     assert made.exit_code == 0, made.output
     receipt = json.loads(Path("again/release/receipt.json").read_text())
@@ -67,9 +73,13 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     assert receipt["ledger"].startswith("nothing was spent")
     assert receipt["data_digest"] is None
 
-    release = hc.read_release(Path("again/release")).as_counts()
-    between = hc.intervals(start, "sex", level="county", release=release)
+    between = hc.intervals("again.toml", "county", "sex", 0.9)
+    released = hc.read_release(Path("again/release")).as_counts().at("county")
+    assert (
+        between["released"].to_list() == released.reshape(2, 2, 3).sum(axis=2).reshape(-1).tolist()
+    )
     assert between.select((pl.col("low") <= pl.col("high")).all()).item()
+    assert between.equals(hc.intervals(release="again.toml", areas="county", query="sex"))
     variance = (between["deviation"] ** 2).to_numpy().mean()  # as planned, over both counties
     assert variance**0.5 == pytest.approx(county.best)
 

@@ -15,8 +15,13 @@ import pytest
 
 from headcount.accuracy import estimate
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
+from headcount.mechanisms.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    start_from,
+)
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.release import CountsRelease
 from headcount.run.intervals import ends, interval_pieces, intervals
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts
@@ -61,6 +66,11 @@ def truth(counts: Counts, level: str, query: str) -> Any:
     return dense if query == "cells" else dense @ asked[query].matrix(SCHEMA).toarray()
 
 
+def beside(start: PublishedStart, level: str, query: str, release: CountsRelease) -> pl.DataFrame:
+    """Intervals with released counts, which need not be in a folder."""
+    return pl.concat(interval_pieces(start, level, query, release=release))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("measurements")
@@ -76,7 +86,7 @@ def test_nine_of_ten_intervals_hold_the_true_count(tmp_path: Path) -> None:
         published(topdown(), counts, place, seed=seed)
         start = start_from(place)
         for query in ("total", "age by sex", "cells"):
-            found = intervals(start, query, level="block")
+            found = intervals(start, "block", query)
             possible = (truth(people(9), "block", query) > 0).any(axis=0)
             known = np.tile(possible, 200)
             true = truth(counts, "block", query).reshape(-1)
@@ -89,7 +99,7 @@ def test_nine_of_ten_intervals_hold_the_true_count(tmp_path: Path) -> None:
 
 def test_half_of_the_narrow_ones_hold_it_and_wide_ones_are_wider(folder: Path) -> None:
     narrow, wide = (
-        intervals(folder, "total", level="block", confidence=share) for share in ("1/2", "0.99")
+        intervals(folder, "block", "total", confidence=share) for share in ("1/2", "0.99")
     )
     true = truth(people(), "block", "total").reshape(-1)
     held = (narrow["low"].to_numpy() <= true) & (true <= narrow["high"].to_numpy())
@@ -99,7 +109,7 @@ def test_half_of_the_narrow_ones_hold_it_and_wide_ones_are_wider(folder: Path) -
 
 
 def test_answers_are_named_in_the_order_of_their_query(folder: Path) -> None:
-    found = intervals(folder, "age by sex", level="county")
+    found = intervals(folder, "county", "age by sex")
     assert found.columns[:3] == ["place", "age", "sex"]
     assert found.columns[3:] == ["estimate", "deviation", "low", "high", "known"]
     first = found.filter(pl.col("place") == "county2").drop("place")
@@ -112,8 +122,8 @@ def test_answers_are_named_in_the_order_of_their_query(folder: Path) -> None:
 
 def test_an_area_of_all_blocks_of_a_county_has_the_countys_interval(folder: Path) -> None:
     blocks = tuple(f"block{k}" for k in range(30, 80))
-    area = intervals(folder, "total", areas=[("middle", "block", blocks)])
-    county = intervals(folder, "total", level="county").filter(pl.col("place") == "county1")
+    area = intervals(folder, [("middle", "block", blocks)], "total")
+    county = intervals(folder, "county", "total").filter(pl.col("place") == "county1")
     assert area["place"].to_list() == ["middle"]
     for column in ("estimate", "deviation"):
         assert area[column][0] == pytest.approx(county[column][0])
@@ -127,7 +137,7 @@ def test_an_invariant_has_no_interval(tmp_path: Path) -> None:
         invariant=[{"query": "total", "level": "county"}],
     )
     published(mechanism, people(), tmp_path)
-    found = intervals(tmp_path, "total", level="county")
+    found = intervals(tmp_path, "county", "total")
     true = truth(people(), "county", "total").reshape(-1)
     assert found["low"].to_list() == found["high"].to_list() == true.tolist()
     assert found["deviation"].to_numpy().max() < 1e-6
@@ -138,13 +148,13 @@ def test_along_a_spine_published_units_are_unions_of_leaves(tmp_path: Path) -> N
     counts = spine.people()
     outcome = published(spine.along(zcdp("1/20")), counts, tmp_path)
     start, place = start_from(tmp_path), spine.PLACE
-    states = intervals(start, "total", level="state")
+    states = intervals(start, "state", "total")
     true = add_up(place, counts.dense(), "state").sum(axis=1)
     assert states["place"].to_list() == place.units[1].tolist()
     assert states["low"].to_list() == states["high"].to_list() == true.tolist()
     assert states["known"].to_list() == ["exact", "exact"]
-    leaves = intervals(start, "kind", level="leaf", release=estimate_from(start))
-    towns = intervals(start, "kind", level="town", release=estimate_from(start))
+    leaves = beside(start, "leaf", "kind", estimate_from(start))
+    towns = beside(start, "town", "kind", estimate_from(start))
     of_leaf = dict(zip(place.units[-1].tolist(), place.ancestors("town").tolist(), strict=True))
     sums = leaves.with_columns(town=pl.col("place").replace_strict(of_leaf)).group_by(
         "town", "kind", maintain_order=True
@@ -154,7 +164,7 @@ def test_along_a_spine_published_units_are_unions_of_leaves(tmp_path: Path) -> N
     made = outcome.dense("town")[0].reshape(place.size("town"), 3, 2).sum(axis=2)
     assert towns["released"].to_list() == made.reshape(-1).tolist() == added["released"].to_list()
     codes = [str(leaf) for leaf, town in of_leaf.items() if town == 1]
-    area = intervals(start, "kind", areas=[("second", "leaf", tuple(codes))])
+    area = intervals(start, [("second", "leaf", tuple(codes))], "kind")
     assert area["deviation"].to_list() == pytest.approx(towns["deviation"].to_list()[3:6])
 
 
@@ -165,10 +175,10 @@ def test_only_children_of_a_spine_have_intervals_though_nothing_was_measured_of_
     published(mechanism, spine.people(), tmp_path)
     start = start_from(tmp_path)
     assert (start.answers.classes["leaf"] == 0).any()
-    leaves = intervals(start, "cells", level="leaf")
+    leaves = intervals(start, "leaf", "cells")
     possible = leaves.filter(pl.col("known") == "")
     assert possible["deviation"].is_not_null().all()
-    whole = intervals(start, "cells", level="whole")
+    whole = intervals(start, "whole", "cells")
     by_cell = leaves.group_by("kind", "age", maintain_order=True).agg(pl.col("estimate").sum())
     assert whole["estimate"].to_list() == pytest.approx(by_cell["estimate"].to_list(), abs=1e-9)
 
@@ -178,18 +188,18 @@ def test_what_is_exact_of_parts_together_makes_their_estimates_more_exact(tmp_pa
     for number, exact in enumerate([(spine.TOTAL,), ()]):
         folder = tmp_path / str(number)
         published(spine.along(zcdp("1/20"), invariants=exact), spine.people(), folder)
-        deviations.append(intervals(folder, "total", level="leaf")["deviation"].to_numpy())
+        deviations.append(intervals(folder, "leaf", "total")["deviation"].to_numpy())
     assert (deviations[0] < deviations[1] - 0.01).all()
 
 
 def test_where_there_is_no_facility_a_count_is_known_to_be_0(tmp_path: Path) -> None:
     published(bounded(zcdp("1/20")), village(), tmp_path)
-    found = intervals(tmp_path, "kind", level="leaf")
+    found = intervals(tmp_path, "leaf", "kind")
     zero = found.filter(pl.col("known") == "zero")
     assert [known == "zero" for known in found["known"]] == (OCCUPIED == 0).reshape(-1).tolist()
     assert not zero.select("estimate", "deviation", "low", "high").to_numpy().any()
     leaves = tuple(VILLAGE.units[-1][[4, 6]].tolist())  # neither has a school or a nursing home
-    area = intervals(tmp_path, "kind", areas=[("two", "leaf", leaves)])
+    area = intervals(tmp_path, [("two", "leaf", leaves)], "kind")
     assert area["known"].to_list() == ["", "zero", "zero"]
 
 
@@ -198,7 +208,7 @@ def test_of_what_the_answers_do_not_tell_nothing_is_said_but_that_it_is_not_nega
 ) -> None:
     queries = {"total": {"by": (), "share": 1}, "age by sex": {"by": ("age", "sex")}}
     published(topdown(queries=queries), people(), tmp_path)
-    found = intervals(tmp_path, "age by sex", level="county")
+    found = intervals(tmp_path, "county", "age by sex")
     told = found.filter(pl.col("known") != "zero")
     assert told["low"].to_list() == [0] * len(told)
     assert told.select("estimate", "deviation", "high").null_count().row(0) == (len(told),) * 3
@@ -207,9 +217,9 @@ def test_of_what_the_answers_do_not_tell_nothing_is_said_but_that_it_is_not_nega
 def test_intervals_come_in_pieces_of_a_few_places(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = intervals(folder, "age by sex", level="block")
+    whole = intervals(folder, "block", "age by sex")
     monkeypatch.setattr(estimate, "NUMBERS_AT_ONCE", 60)
-    pieces = list(interval_pieces(folder, "age by sex", level="block"))
+    pieces = list(interval_pieces(start_from(folder), "block", "age by sex"))
     assert max(map(len, pieces)) == 60
     assert pl.concat(pieces)["estimate"].to_list() == pytest.approx(whole["estimate"].to_list())
     assert pl.concat(pieces).drop("estimate").equals(whole.drop("estimate"))
@@ -218,7 +228,7 @@ def test_intervals_come_in_pieces_of_a_few_places(
 def test_released_counts_stand_beside(folder: Path) -> None:
     start = start_from(folder)
     release = estimate_from(start)
-    found = intervals(start, "total", level="block", release=release)
+    found = beside(start, "block", "total", release)
     assert found["released"].to_list() == release.at("block").sum(axis=1).tolist()
 
 
@@ -243,7 +253,7 @@ def test_a_release_by_other_attributes_is_refused(
     tables = {level: matrix.at(level).matrix for level in PLACES.levels}
     other = replace(release, schema=schema, tables=tables)
     with pytest.raises(InputError) as refused:
-        intervals(start, "total", level="block", release=other)
+        beside(start, "block", "total", other)
     assert said in str(refused.value)
     assert "expected counts by sex (f, m), age (young, old, oldest)" in str(refused.value)
 
@@ -258,29 +268,29 @@ def test_intervals_are_cut_at_0_and_rounded_inwards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    ("asked", "message"),
     [
-        ({"query": "income", "level": "block"}, "query: found 'income'"),
-        ({"query": "total"}, "found no level and no areas"),
-        ({"query": "total", "level": "block", "confidence": 1}, "expected a share between 0 and 1"),
-        ({"query": "total", "level": "block", "confidence": "-1/2"}, "expected a share between"),
+        (("block", "income"), "query: found 'income'"),
+        (([], "total"), "found no level and no areas"),
+        (("block", "total", 1), "expected a share between 0 and 1"),
+        (("block", "total", "-1/2"), "expected a share between"),
         (
-            {"query": "total", "level": "block", "confidence": None},
+            ("block", "total", None),
             "confidence: found None, expected a share between 0 and 1",
         ),
     ],
 )
 def test_what_is_asked_for_unclearly_is_refused(
-    folder: Path, keys: dict[str, Any], message: str
+    folder: Path, asked: tuple[Any, ...], message: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        intervals(folder, **keys)
+        intervals(folder, *asked)
     assert message in str(refused.value)
 
 
 def test_an_area_with_unknown_units_is_refused(folder: Path) -> None:
     with pytest.raises(InputError) as refused:
-        intervals(folder, "total", areas=[("north", "block", ("block1", "nowhere"))])
+        intervals(folder, [("north", "block", ("block1", "nowhere"))], "total")
     assert "area 'north': found block 'nowhere'" in str(refused.value)
 
 
@@ -315,5 +325,5 @@ def test_measurements_that_do_not_belong_together_are_refused(
     published(topdown(), people(), place)
     damaged(place)
     with pytest.raises(InputError) as refused:
-        intervals(place, "total", level="block")
+        intervals(place, "block", "total")
     assert message in str(refused.value)

@@ -103,7 +103,7 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
     queries = {
         query.name: query.matrix(SCHEMA).toarray().T.astype(float) for query in settings.marginals
     } | {"cells": np.eye(SCHEMA.size)}
-    dense = dense_errors(errors.tree, queries, SCHEMA.size)
+    dense = dense_errors(errors.tree, queries, SCHEMA.possible)
     nobody = Counts(SCHEMA, PLACES, PLACES.leaf, csr_array((16, SCHEMA.size), dtype=np.int64))
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"data", b"config")
     squares: dict[tuple[str, str], list[float]] = {}
@@ -340,7 +340,9 @@ def test_the_command_prints_deviations_for_programs(config: Path) -> None:
         app, ["plan", str(config), "--json", "--goal", "minimax", "--area", "edge=tract:a2,b1"]
     )
     assert shown.exit_code == 0
-    tables = json.loads(shown.stdout)
+    told = json.loads(shown.stdout)
+    tables = told["tables"]
+    assert told["places_read_from"] is None  # there is a list
     assert set(tables) == {"as configured", "suggested, minimax"}
     rows = {(one["level"], one["query"]): one for one in tables["as configured"]}
     assert rows["edge", "total"]["units"] == 2

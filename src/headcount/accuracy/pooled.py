@@ -54,27 +54,28 @@ def _of_sum(kinds: Kinds, below: Floats) -> Floats:
 def lowest_gaining(tree: NoiseTree, answers: Mapping[str, int]) -> int:
     """The depth of the lowest level whose answers are worth pooling with those above; 0 if none.
 
-    ``answers`` are the queries, each with how many answers it has in a unit. A level above that has
-    no answers of its own gains all that the one below can tell it.
+    ``answers`` are the queries, each with how many answers it has in a unit. A level right above
+    that has no answers of its own gains all that the one below can tell it.
     """
-    leaf, queries = len(tree.levels) - 1, list(answers)
+    leaf = len(tree.levels) - 1
     if leaf and tree.units(leaf) * sum(answers.values()) > MOST_ANSWERS:
         leaf -= 1
     for depth in range(leaf, 0, -1):
-        silent = not any(own_weights(tree, query, depth - 1).any() for query in queries)
-        for query in queries:
-            own = own_weights(tree, query, depth - 1)
-            pooled = pooled_weights(tree, query, depth)[depth - 1]
-            units = tree.kinds[depth - 1].units * (own > 0)
-            if units.any() and _gain(own, pooled, units) >= LEAST_GAIN:
+        silent = not any(own_weights(tree, query, depth - 1).any() for query in answers)
+        for query in answers:
+            without = pooled_weights(tree, query, depth - 1)
+            pooled = pooled_weights(tree, query, depth)
+            if silent and pooled[depth - 1].any():
                 return depth
-            if silent and pooled.any():
-                return depth
+            for above in range(depth):
+                units = tree.kinds[above].units * (own_weights(tree, query, above) > 0)
+                if units.any() and _gain(without[above], pooled[above], units) >= LEAST_GAIN:
+                    return depth
     return 0
 
 
-def _gain(own: Floats, pooled: Floats, units: Ints) -> float:
+def _gain(without: Floats, pooled: Floats, units: Ints) -> float:
     """By how much pooling makes the standard deviation of a mean unit smaller."""
     some = units > 0
-    before, after = (np.average(1 / one[some], weights=units[some]) for one in (own, pooled))
+    before, after = (np.average(1 / one[some], weights=units[some]) for one in (without, pooled))
     return 1 - float(np.sqrt(after / before))

@@ -3,8 +3,10 @@
 Measurements of made-up places are drawn again and again, of three losses, and for every level of
 200 units or more and every query it is counted how often an interval for 9 of 10 holds. Beside it
 stands what the exact law of the estimate's discrete noise says (exact_law.py). Counts are large:
-coverage is judged before intervals are cut at 0. Then one run is published, estimated and released,
-to see how many released counts are inside; and a nation's blocks are gone through in pieces.
+coverage is judged before intervals are cut at 0. The same is done with structural zeros, a recode,
+totals that are exact, and only children whose share went to their parents. Then one run is
+published, estimated and released, to see how many released counts are inside; and a nation's blocks
+are gone through in pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +27,14 @@ from headcount.accuracy.units import AnswerVariances
 from headcount.arrays import Floats, Ints
 from headcount.bench.exact_law import within
 from headcount.bench.figures import Reading, apart, peak_gib
-from headcount.bench.noisy_trees import SCHEMA, NoisyTree, places, settings
+from headcount.bench.noisy_trees import (
+    SCHEMA,
+    WITH_ZEROS,
+    NoisyTree,
+    all_at_once,
+    places,
+    settings,
+)
 from headcount.mechanisms import Context
 from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
 from headcount.noise import KeyedNoise, RunKey
@@ -54,12 +63,15 @@ LOSSES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("geometric, epsilon 2", {"epsilon": "2"}),
 )
 """Where nearly all is for cells of blocks, single answers decide, and whole numbers show."""
+ZEROS = "Gaussian, rho 0.1, structural zeros, exact totals of counties, only children"
 SEED, CONFIDENCE = 5, 0.9
 APART = 0.01
 """The most by which coverage may differ from that of the exact law; and from 0.9 ..."""
 WIDE = 5.0
 """... where a standard deviation is this or more: there whole numbers matter little."""
 LEAST_UNITS = 200
+MEMORY = 1.5
+"""GiB for all leaves of a nation: a few numbers of each, and the answers of one piece."""
 FANS = (51, 62, 27, 3, 32)
 """Children of a unit, from the nation to block groups: 8 million blocks."""
 
@@ -70,6 +82,8 @@ def measure(*, replicates: int = 400, share: float = 0.05) -> list[Reading]:
     for name, keys in LOSSES:
         readings += _coverage(name, NoisyTree(settings(**keys), places()), replicates)
         readings += _released(name, keys)
+    with_zeros = NoisyTree(all_at_once("1/10"), places(blocks=(5, 1)), WITH_ZEROS)
+    readings += _coverage(ZEROS, with_zeros, replicates)
     return [*readings, *apart(pieces_of_nation, share)]
 
 
@@ -81,18 +95,20 @@ def _coverage(name: str, tree: NoisyTree, replicates: int) -> Iterator[Reading]:
         for level in geography.levels
         if geography.size(level) >= LEAST_UNITS
         for query in tree.queries
+        if (tree.deviations(level, query) > 0).any()
     ]
     deviations = {pair: tree.deviations(*pair) for pair in pairs}
     inside = {pair: np.zeros(len(deviations[pair])) for pair in pairs}
     for found in tree.runs(replicates, seed=SEED):
-        for pair in pairs:
-            low, high = ends(found[pair], deviations[pair], reach)
-            true = tree.true(*pair)
+        for level, query in pairs:
+            pair, noisy = (level, query), tree.cells_of(query) > 0
+            low, high = ends(found[pair][:, noisy], deviations[pair][:, noisy], reach)
+            true = tree.true(*pair)[:, noisy]
             inside[pair] += ((low <= true) & (true <= high)).mean(axis=1)
     for level, query in pairs:
         covered = float(inside[level, query].mean()) / replicates
-        deviation = deviations[level, query]
-        exact = _exact(tree, level, query, deviation[:, 0], reach)
+        deviation = deviations[level, query][:, tree.cells_of(query) > 0]
+        exact = _exact(tree, level, query, deviations[level, query], reach)
         about = f"{name}: {query} at {level}"
         note = f"covered {covered:.4f}, exact law {exact:.4f}, deviation {deviation.mean():.2f}"
         yield Reading(f"{about}: from the exact law", abs(covered - exact), "", note, APART)
@@ -101,21 +117,21 @@ def _coverage(name: str, tree: NoisyTree, replicates: int) -> Iterator[Reading]:
 
 
 def _exact(tree: NoisyTree, level: str, query: str, deviation: Floats, reach: float) -> float:
-    """The coverage that the exact law gives, as a mean over all units of a level.
+    """The coverage that the exact law gives, as a mean over all units of a level and all answers.
 
     An interval between two whole numbers becomes the nearest: it holds what is within a half.
     """
     of_unit, units = tree.classes(level)
-    share = np.bincount(of_unit) / len(of_unit)
+    of_answer, answers = tree.answer_classes(query)
     found = 0.0
-    for own, unit in zip(share.tolist(), units.tolist(), strict=True):
-        parts = []
-        for at, name, weights in tree.weights(level, query, unit):
-            law = tree.planned[at, name].law
-            assert law is not None
-            parts.append((law, weights))
-        found += own * within(max(reach * float(deviation[unit]), 0.5), parts)
-    return found
+    for unit, many in zip(units.tolist(), np.bincount(of_unit).tolist(), strict=True):
+        for answer, times in zip(
+            answers.tolist(), np.bincount(of_answer[of_answer >= 0]).tolist(), strict=True
+        ):
+            own = max(reach * float(deviation[unit, answer]), 0.5)
+            held = within(own, tree.weights(level, query, unit, answer))
+            found += many * times * held
+    return found / (len(of_unit) * int((of_answer >= 0).sum()))
 
 
 def _released(name: str, keys: dict[str, Any]) -> Iterator[Reading]:
@@ -137,7 +153,7 @@ def _released(name: str, keys: dict[str, Any]) -> Iterator[Reading]:
         for level in ("county", "block"):
             for query in ("cells", "total"):
                 facts = IntervalFacts()
-                for piece in interval_pieces(start, query, level=level, release=release):
+                for piece in interval_pieces(start, level, query, release=release):
                     facts.add(piece)
                 what = f"{name}: released counts inside, {query} at {level}"
                 yield Reading(what, facts.inside / facts.released, "", f"of {facts.released:,}")
@@ -190,7 +206,11 @@ def pieces_of_nation(share: float) -> list[Reading]:
         Reading(f"{about}: intervals", rows, "intervals"),
         Reading(f"{about}: CPU", process_time() - began, "s"),
         Reading(
-            f"{about}: peak of memory", peak_gib(), "GiB", f"{before:.2f} before, with the tree"
+            f"{about}: peak of memory",
+            peak_gib(),
+            "GiB",
+            f"{before:.2f} before, with the tree",
+            at_most=MEMORY,
         ),
     ]
 

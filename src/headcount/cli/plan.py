@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from headcount.accuracy.shares import Goal
     from headcount.mechanisms.topdown.accuracy import ExpectedError
     from headcount.mechanisms.topdown.mechanism import TopDown
+    from headcount.run.plan import NamedArea, Plan
 
 READ_SO = (
     'All numbers are {}: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
     'drawn, "pooled" the same with what the levels below say of it, "best" the most that all '
-    "answers together can tell, without structural zeros and bounds. They follow from the noise "
+    "answers together can tell, without bounds. They follow from the noise "
     "alone: counts of a release are whole "
     'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
 )
@@ -59,36 +60,70 @@ def plan(
     from the settings and the tree of places. With --set, a second table shows what other shares or
     another loss would do: a gain at one level is a loss at another.
 
+    A config of headcount estimate, with [measurements], is planned by the published files alone:
+    how exact they are. Their noise is drawn, so --set and --goal are refused.
+
     Examples: headcount plan config.toml, headcount plan config.toml --set levels.county=0.4
     """
     from headcount.cli.options import print_json
+    from headcount.config.estimate import is_estimate
+
+    areas = [named_area(one, command="plan") for one in area]
+    if is_estimate(config):
+        if change or goal or want:
+            raise ConfigError(
+                str(config),
+                place="measurements",
+                found="published answers, whose noise is drawn",
+                expected="no --set, --goal or --want: their shares are what they are",
+            )
+        tables, file, shares = _of_measurements(config, areas), None, None
+    else:
+        tables, file, shares = _of_settings(config, areas, change, goal, want)
+    rows = {name: (*one.levels, *one.areas) for name, one in tables.items()}
+    if as_json:
+        plain = {name: [_plain(one) for one in those] for name, those in rows.items()}
+        print_json({"tables": plain, "places_read_from": file})
+        return
+    _show(rows, next(iter(tables.values())).settings.unit.counted)
+    if file is not None:
+        typer.echo(f"\n{READ_OFF.format(file)}")
+    if shares is not None:
+        typer.echo("\nthe suggested shares, for the config:\n")
+        typer.echo(_toml(shares))
+
+
+def _of_measurements(config: Path, areas: Sequence[NamedArea]) -> dict[str, Plan]:
+    """How exact published measurements are."""
+    from headcount.run.plan import plan_of_measurements
+
+    return {"as published": plan_of_measurements(config, areas=areas)}
+
+
+def _of_settings(
+    config: Path,
+    areas: Sequence[NamedArea],
+    change: Sequence[str],
+    goal: str,
+    want: Sequence[str],
+) -> tuple[dict[str, Plan], Path | None, TopDown | None]:
+    """Tables by name; where the places were read from, if not from a list; suggested shares."""
     from headcount.config.load import load_config
     from headcount.mechanisms import Chain
-    from headcount.run.plan import domain_of, suggested, topdown_of, with_changes
-    from headcount.run.plan import plan as planned
+    from headcount.run.plan import domain_of, plan, suggested, topdown_of, with_changes
 
-    loaded = load_config(config)
+    loaded, shares = load_config(config), None
     settings = topdown_of(Chain.of(loaded.mechanism))
     schema, geography = domain_of(loaded)
-    areas = [named_area(one, command="plan") for one in area]
-    tables = {"as configured": planned(settings, schema, geography, areas=areas)}
+    tables = {"as configured": plan(settings, schema, geography, areas=areas)}
     if change:
         settings = tables["as configured"].settings
         settings = with_changes(settings, settings.tree(geography), _changes(change))
-        tables[", ".join(change)] = planned(settings, schema, geography, areas=areas)
+        tables[", ".join(change)] = plan(settings, schema, geography, areas=areas)
     if goal or want:
-        found = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))
-        tables[f"suggested, {goal}"] = planned(found, schema, geography, areas=areas)
-    rows = {name: (*one.levels, *one.areas) for name, one in tables.items()}
-    if as_json:
-        print_json({name: [_plain(one) for one in those] for name, those in rows.items()})
-        return
-    _show(rows, settings.unit.counted)
-    if (file := loaded.population.places_from) is not None:
-        typer.echo(f"\n{READ_OFF.format(file)}")
-    if goal:
-        typer.echo("\nthe suggested shares, for the config:\n")
-        typer.echo(_toml(found))
+        shares = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))
+        tables[f"suggested, {goal}"] = plan(shares, schema, geography, areas=areas)
+    return tables, loaded.population.places_from, shares
 
 
 def _changes(given: Sequence[str]) -> dict[str, str]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from headcount.accuracy.areas import AreaErrors, Members
 from headcount.accuracy.estimate import BestEstimates, Coordinates
+from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.units import AnswerClasses, AnswerVariances
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.errors import ConfigError, one_of
 from headcount.mechanisms.topdown.accuracy import components_of, noise_tree, together_tree
 from headcount.mechanisms.topdown.from_measurements import PublishedStart
@@ -39,15 +40,7 @@ class MeasuredTree:
         self.asked = queries[query]
         self.components = components_of(settings, self.schema)
         self.coordinates = Coordinates(self.components, query, queries, self.schema.names)
-        noise = noise_tree(
-            settings,
-            self.tree,
-            planned=start.answers.planned,
-            classes=start.answers.classes,
-            published=self.published,
-        )
-        groups = {level: joint.group for level, joint in start.joint.items()}
-        self.together = together_tree(settings, noise, self.tree, groups)
+        self.together = together_tree(settings, noise_of(start), self.tree, groups_of(start))
         self._matrix = self.asked.matrix(self.schema)
 
     def of_level(self, level: str) -> Iterator[tuple[Ints, Floats, Floats]]:
@@ -110,6 +103,22 @@ class MeasuredTree:
             own = next(one for one in self._start.restrictions[level] if one.query.name == query)
             return np.asarray(own.low[units.start : units.stop], dtype=np.int64)
         return self._start.answers.values(level, query, units)
+
+
+def noise_of(start: PublishedStart) -> NoiseTree:
+    """The noise of published measurements, in the tree that was measured."""
+    return noise_tree(
+        start.mechanism,
+        start.measurements.tree,
+        planned=start.answers.planned,
+        classes=start.answers.classes,
+        published=start.measurements.geography,
+    )
+
+
+def groups_of(start: PublishedStart) -> dict[str, Ints32]:
+    """For some levels the published unit of each unit: totals of these are exact."""
+    return {level: joint.group for level, joint in start.joint.items()}
 
 
 def _runs(places: Ints) -> list[range]:

@@ -12,22 +12,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from headcount.config.estimate import load_estimate
-from headcount.errors import InputError, RunError
+from headcount.errors import ConfigError, InputError
 from headcount.files import take_name, temporary_beside
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
-from headcount.release import CountsRelease
-from headcount.release.publication import MEASUREMENTS
-from headcount.release.store import (
-    MANIFEST,
-    check_files,
-    read_receipt,
-    read_release,
-    release_folder,
-)
+from headcount.run._published import published_start
 from headcount.run.intervals import interval_pieces
 from headcount.run.plan import NamedArea
-from headcount.schema import load_schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,8 +72,8 @@ class IntervalFacts:
         if self.zero:
             said.append(
                 f"{self.zero:,} are known to be 0 (nobody can be counted there) and shown as 0 to "
-                "0; intervals of counts that contain such cells do not use it and are wider than "
-                "they need be"
+                "0; estimates of other counts use structural zeros, but not what is known to be 0 "
+                "in single places only"
             )
         if self.unknown:
             said.append(f"{self.unknown:,} cannot be estimated from the noisy answers: no high end")
@@ -122,10 +111,10 @@ def write_intervals(
         )
     if areas_file is not None:
         areas = [*areas, *read_areas(areas_file)]
+    if level and areas:
+        raise ConfigError("intervals", found="a level and areas", expected="one or the other")
     start, release = published_start(source)
-    pieces = interval_pieces(
-        start, query, level=level, areas=areas, confidence=confidence, release=release
-    )
+    pieces = interval_pieces(start, level or areas, query, confidence=confidence, release=release)
     facts = IntervalFacts()
     if out is None:
         for piece in pieces:
@@ -135,53 +124,6 @@ def write_intervals(
         _write(_counted(pieces, facts), stream, out.suffix)
         take_name(stream, out)
     return facts
-
-
-def published_start(source: Path) -> tuple[PublishedStart, CountsRelease | None]:
-    """Published measurements, and the release beside them if there is one."""
-    if source.suffix == ".toml":
-        config = load_estimate(source)
-        asked = config.measurements
-        schema = None if asked.schema is None else load_schema(asked.schema)
-        start = start_from(asked.folder, config.mechanism, schema=schema, levels=asked.levels)
-        return start, _release(config.run.out / "release", start)
-    folder = source
-    if (source / MANIFEST).is_file() or (source / "release" / MANIFEST).is_file():
-        folder = release_folder(source) / MEASUREMENTS
-        if not folder.is_dir():
-            raise RunError(
-                f"{folder.parent}: found a release without measurements, expected one of topdown "
-                f"made with publish = [{MEASUREMENTS!r}], or an estimate's config (.toml)"
-            )
-    if not folder.is_dir():
-        raise RunError(
-            f"{source}: found no folder, expected a run, a release, measurements, or an estimate's "
-            f"config (.toml)"
-        )
-    start = start_from(folder)
-    return start, _release(folder.parent, start)
-
-
-def _release(folder: Path, start: PublishedStart) -> CountsRelease | None:
-    """The release in a folder, checked; None where there is none.
-
-    It must be made from these measurements, or published with them: then they are in its folder,
-    and its manifest has them.
-    """
-    if not (folder / MANIFEST).is_file():
-        return None
-    files, measured = check_files(folder)["files"], start.measurements
-    made_from = read_receipt(folder).get("made_from", {}).get("measurements")
-    inside = measured.folder.resolve() == (folder / MEASUREMENTS).resolve()
-    beside = inside and any(name.startswith(f"{MEASUREMENTS}/") for name in files)
-    if made_from != measured.digest and (made_from is not None or not beside):
-        said = "without them" if made_from is None else f"from those with digest {made_from}"
-        raise RunError(
-            f"{folder}: found a release that was made {said}, expected one of the measurements in "
-            f"{measured.folder}, or measurements in a folder apart from it"
-        )
-    found = read_release(folder)
-    return found if isinstance(found, CountsRelease) else None
 
 
 def read_areas(path: Path) -> list[NamedArea]:

@@ -8,10 +8,10 @@ follows from the noise, so that
 in a share ``confidence`` of cases, where z is the quantile of the normal law. Counts are whole and
 not negative: ends are rounded inwards and cut at 0, which loses no count. An interval stands beside
 a released count and is not centred on it: a release was pressed into whole numbers that add up,
-and its own error has another law. Counts that are known to be 0 are shown as 0; beyond that
-estimates do not use it. The published answer of a structural zero is 0 without noise, but it is
-taken with the variance of the others: deviations of sums that contain such cells are too large, and
-their intervals wider than they need be.
+and its own error has another law. Counts that are known to be 0 are shown as 0. Estimates use
+structural zeros, whose answers say nothing more (accuracy/components.py), but not what is known of
+single places, such as that no facility of a kind stands there: its noisy answers are taken as they
+are, with the noise that they have.
 
 Intervals of a level are made a few units at a time, so that no level needs to fit in memory.
 """
@@ -33,10 +33,11 @@ from headcount.accuracy.areas import Members
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.accuracy import EXACT
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
+from headcount.mechanisms.topdown.from_measurements import PublishedStart
 from headcount.mechanisms.topdown.rerun import refuse_other_attributes
 from headcount.release import CountsRelease
 from headcount.run._measured_tree import MeasuredTree
+from headcount.run._published import published_start
 from headcount.run.plan import NamedArea
 
 if TYPE_CHECKING:
@@ -49,57 +50,54 @@ NUMBERS_AT_ONCE = 1 << 25
 
 
 def intervals(
-    measurements: PublishedStart | Path | str,
+    release: PublishedStart | Path | str,
+    areas: str | Sequence[NamedArea],
     query: str,
-    *,
-    level: str = "",
-    areas: Sequence[NamedArea] = (),
     confidence: Fraction | str | float = "9/10",
-    release: CountsRelease | None = None,
 ) -> pl.DataFrame:
     """Intervals of a query's answers in every published unit of a level, or in some areas.
 
     where
-        measurements   a folder of published measurements, or what was read from one
-        areas          unions of units of one level, each with a name
-        confidence     the share of cases in which an interval holds the true count
-        release        a release of the same places and attributes, whose counts are shown beside
+        release      with its measurements: a run, the folder of a release or of measurements, the
+                     config of an estimate, or what ``start_from`` read
+        areas        the name of a level, or unions of units of one level each, with names:
+                     ``[("north", "county", ("001", "003"))]``
+        query        of the mechanism, by name
+        confidence   the share of cases in which an interval holds the true count
 
     Columns: place, the attributes of the query, estimate, deviation, low, high, known ("exact" for
-    what is published exactly, "zero" where nobody can be counted), and released.
+    what is published exactly, "zero" where nobody can be counted), and released: the counts that
+    the folder has, which must be made from these measurements or published with them.
     """
     import polars as pl
 
-    pieces = interval_pieces(
-        measurements, query, level=level, areas=areas, confidence=confidence, release=release
-    )
+    start, beside = release, None
+    if not isinstance(start, PublishedStart):
+        start, beside = published_start(Path(start))
+    pieces = interval_pieces(start, areas, query, confidence=confidence, release=beside)
     return pl.concat(pieces)
 
 
 def interval_pieces(
-    measurements: PublishedStart | Path | str,
+    start: PublishedStart,
+    areas: str | Sequence[NamedArea],
     query: str,
     *,
-    level: str = "",
-    areas: Sequence[NamedArea] = (),
     confidence: Fraction | str | float = "9/10",
     release: CountsRelease | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """The same table in pieces, of a few places each."""
+    """The same table in pieces, of a few places each.
+
+    where
+        release   what was made from these measurements, or published with them
+    """
     reach = NormalDist().inv_cdf((1 + _confidence(confidence)) / 2)
-    if bool(level) == bool(areas):
-        raise ConfigError(
-            "intervals",
-            found="a level and areas" if level else "no level and no areas",
-            expected="one or the other",
-        )
-    start = measurements
-    if not isinstance(start, PublishedStart):
-        start = start_from(start)
+    if not areas:
+        raise ConfigError("intervals", found="no level and no areas", expected="one or the other")
     if release is not None:
         refuse_other_attributes(release, start, source="intervals")
     found = _Intervals(MeasuredTree(start, query), reach, release)
-    return found.of_level(level) if level else found.of_areas(areas)
+    return found.of_level(areas) if isinstance(areas, str) else found.of_areas(areas)
 
 
 def _confidence(given: Fraction | str | float) -> float:

@@ -1,7 +1,9 @@
 """``headcount plan``: how exact a release will be, before anything is spent and without the data.
 
-Reads the config, the list of units and the levels of attributes. The file with the people is not
-opened: a plan that looked at it could tell of it.
+Reads the config, the list of units and the levels of attributes. Who is there is not looked at: a
+plan that did could tell of it. Where a kind of population has no list of units apart, the places
+alone are read from its file (``places_from`` of the population says which): a release shows them
+without noise in any case. Of measurements that are published the plan is what they tell.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +23,12 @@ from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.mechanisms.topdown.accuracy import ExpectedError, ExpectedErrors
+from headcount.mechanisms.topdown.from_measurements import PublishedStart
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.privacy.loss import exact
+from headcount.run._measured_tree import groups_of, noise_of
+from headcount.run._published import published_start
 from headcount.schema import Schema
 
 if TYPE_CHECKING:
@@ -63,13 +69,39 @@ def plan(
     """
     settings = topdown_of(mechanism)
     errors = ExpectedErrors.of(settings, schema, geography)
-    named = tuple(
+    completed = settings.completed(schema, errors.geography)
+    return Plan(completed, errors.by_level(), _of_areas(errors, geography, areas))
+
+
+def plan_of_measurements(
+    source: PublishedStart | Path | str, *, areas: Sequence[NamedArea] = ()
+) -> Plan:
+    """How exact published measurements are, and what is made from them: no truth is needed.
+
+    where
+        source   a run, the folder of a release or of measurements, the config of an estimate, or
+                 what ``start_from`` read
+    """
+    start = source if isinstance(source, PublishedStart) else published_start(Path(source))[0]
+    errors = ExpectedErrors.from_noise(
+        start.mechanism,
+        start.measurements.schema,
+        start.measurements.tree,
+        noise_of(start),
+        groups_of(start),
+    )
+    named = _of_areas(errors, start.measurements.geography, areas)
+    return Plan(start.mechanism, errors.by_level(), named)
+
+
+def _of_areas(
+    errors: ExpectedErrors, geography: Geography, areas: Sequence[NamedArea]
+) -> tuple[ExpectedError, ...]:
+    return tuple(
         one
         for name, level, codes in areas
         for one in errors.of_area(name, *_units(errors.geography, geography, name, level, codes))
     )
-    tree = settings.tree(geography)
-    return Plan(settings.completed(schema, tree), errors.by_level(), named)
 
 
 def topdown_of(mechanism: Chain | TopDown) -> TopDown:

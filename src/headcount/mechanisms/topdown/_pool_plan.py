@@ -24,7 +24,7 @@ from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weight
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms._base import SCALAR, Pooling
-from headcount.mechanisms.topdown.accuracy import components_of, noise_tree
+from headcount.mechanisms.topdown.accuracy import components_of, filled_from_below, noise_tree
 from headcount.mechanisms.topdown.answers import Classes, Planned, unit_classes
 from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -114,7 +114,7 @@ class PoolPlan:
             sizes=sizes,
             totals=totals,
             more=dict(_more(settings, tree, levels, planned)),
-            evens=components_of(settings, schema).even_cells(),
+            evens=_components(settings, schema).even_cells(),
         )
 
     @property
@@ -169,7 +169,7 @@ def _pooled_levels(
     first: set[str],
 ) -> Iterator[PooledLevel]:
     """The levels whose answers are not as they were drawn; ``first`` fit the total alone first."""
-    components = components_of(settings, schema)
+    components = _components(settings, schema)
     sizes = {CELLS: schema.size} | {one.name: one.size(schema) for one in settings.marginals}
     pooled = {query: pooled_weights(noise, query, lowest) for query in sizes}
     for depth, level in enumerate(tree.levels[: lowest + 1]):
@@ -193,6 +193,11 @@ def _pooled_levels(
             direction=_direction(components, made_from) if level in first else None,
             columns=columns,
         )
+
+
+def _components(settings: TopDownSettings, schema: Schema) -> Components:
+    """Of all cells: answers of structural zeros, which are 0, are weighed like any others."""
+    return components_of(settings, Schema(schema.attributes))
 
 
 def _telling(weight: Mapping[str, Floats], sizes: Mapping[str, int]) -> Mapping[str, Floats]:
@@ -219,16 +224,11 @@ def _more(
     settings: TopDownSettings, tree: Geography, levels: Sequence[PooledLevel], planned: Planned
 ) -> Iterator[tuple[tuple[str, str], PlannedNoise]]:
     """Queries without a share at a level that are answered there by the levels below."""
-    fitted = {level for level, passes in settings.passes if passes.fit}
-    exact: dict[str, int] = {}
-    for one in settings.invariant:  # exact there, and so at every level above
-        exact[one.query] = max(exact.get(one.query, -1), tree.depth(one.level))
+    queries = [CELLS, *(query.name for query in settings.marginals)]
+    filled = set(filled_from_below(settings, tree, queries))
     for level in levels:
-        if not level.below or level.name in fitted:
-            continue
-        for query, weight in level.weight.items():
-            asked = (level.name, query) in planned
-            if not asked and tree.depth(level.name) > exact.get(query, -1):
+        for query, weight in level.weight.items() if level.below else ():
+            if (level.name, query) in filled and (level.name, query) not in planned:
                 columns = level.columns[query]
                 entries = tree.size(level.name) * (columns.stop - columns.start)
                 noise = PlannedNoise(law=None, weight=float(weight.max()), entries=entries)

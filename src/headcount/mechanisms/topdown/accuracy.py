@@ -9,8 +9,9 @@ small counts more exact than any of them and biases them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, sqrt
 
 import numpy as np
@@ -64,6 +65,7 @@ class ExpectedErrors:
         together    the same, with what units of a spine have exactly together
         components  of the cells, under the queries
         lowest      the depth of the lowest level that is worth pooling
+        filled      levels and queries that pooling answers from below, if they have no share
     """
 
     geography: Geography
@@ -71,6 +73,7 @@ class ExpectedErrors:
     together: TogetherTree
     components: Components
     lowest: int
+    filled: frozenset[tuple[str, str]]
 
     @classmethod
     def of(cls, settings: TopDownSettings, schema: Schema, geography: Geography) -> ExpectedErrors:
@@ -78,21 +81,42 @@ class ExpectedErrors:
         measured = settings.tree(geography)
         settings = settings.completed(schema, measured)
         settings.refuse_unknown_names(schema, measured)
-        components = components_of(settings, schema)
-        tree = noise_tree(
+        noise = noise_tree(
             settings,
             measured,
             planned=planned_noise(settings, schema, measured),
             classes=unit_classes(settings, measured),
             published=geography,
         )
-        lowest = lowest_gaining(tree, components.answers)
+        groups = joint_groups(settings, measured, geography)
+        return cls.from_noise(settings, schema, measured, noise, groups)
+
+    @classmethod
+    def from_noise(
+        cls,
+        settings: TopDownSettings,
+        schema: Schema,
+        tree: Geography,
+        noise: NoiseTree,
+        groups: Mapping[str, Ints32],
+    ) -> ExpectedErrors:
+        """Of completed settings on the tree that is measured, whose noise is known.
+
+        where
+            groups   for some levels the published unit of each unit: totals of these are exact
+        """
+        components = components_of(settings, schema)
+        lowest = lowest_gaining(noise, components.answers)
         if settings.pool_from:
-            lowest = measured.depth(settings.pool_from)
-        together = together_tree(
-            settings, tree, measured, joint_groups(settings, measured, geography)
+            lowest = tree.depth(settings.pool_from)
+        return cls(
+            tree,
+            noise,
+            together_tree(settings, noise, tree, groups),
+            components,
+            lowest,
+            frozenset(filled_from_below(settings, tree, components.answers)),
         )
-        return cls(measured, tree, together, components, lowest)
 
     def by_level(self) -> tuple[ExpectedError, ...]:
         """Every level and query."""
@@ -102,7 +126,7 @@ class ExpectedErrors:
         for depth, level in enumerate(self.geography.levels):
             kinds, at = self.tree.kinds[depth], self.together.depth(depth)
             for query, answers in self.components.answers.items():
-                own, pooled = self._weights(query, depth)
+                own, pooled = self._own(query, depth), self._pooled(query, depth)
                 found.append(
                     ExpectedError(
                         level=level,
@@ -116,13 +140,25 @@ class ExpectedErrors:
                 )
         return tuple(found)
 
-    def _weights(self, query: str, depth: int) -> tuple[Floats, Floats]:
-        """1 / variance of own and of pooled answers, in each kind of unit of a level."""
-        own = own_weights(self.tree, query, depth)
+    def _own(self, query: str, depth: int) -> Floats:
+        """1 / variance of answers as they are drawn, in each kind of unit of a level."""
+        return own_weights(self.tree, query, depth)
+
+    def _pooled(self, query: str, depth: int) -> Floats:
+        """The same of pooled answers."""
+        own = self._own(query, depth)
         if depth > self.lowest:
-            return own, own
-        # A query that is not asked at a level is not pooled there.
-        return own, pooled_weights(self.tree, query, self.lowest)[depth] * (own > 0)
+            return own
+        if query not in self._pooled_weights:
+            self._pooled_weights[query] = pooled_weights(self.tree, query, self.lowest)
+        if own.any() or (self.geography.levels[depth], query) in self.filled:
+            return self._pooled_weights[query][depth]
+        return own
+
+    @cached_property
+    def _pooled_weights(self) -> dict[str, list[Floats]]:
+        """Those that were asked for before."""
+        return {}
 
     def of_area(self, name: str, level: str, units: Ints) -> tuple[ExpectedError, ...]:
         """Every query of an area, which is a union of units of one level of the measured tree.
@@ -137,7 +173,7 @@ class ExpectedErrors:
         once = np.ones(len(units), dtype=np.int64)
         found = []
         for query, answers in self.components.answers.items():
-            own, pooled = self._weights(query, depth)
+            own, pooled = self._own(query, depth), self._pooled(query, depth)
             found.append(
                 ExpectedError(
                     level=name,
@@ -162,6 +198,23 @@ def _best(variance: float) -> float:
     """The standard deviation of an estimate; 0 for what is exact but for rounding."""
     found = sqrt(variance)
     return found if found > EXACT else 0.0
+
+
+def filled_from_below(
+    settings: TopDownSettings, tree: Geography, queries: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """Levels and queries that pooled answers of the levels below answer, if they have no share.
+
+    Not where passes say what is fitted, and not where the answer is exact anyway.
+    """
+    fitted = {level for level, passes in settings.passes if passes.fit}
+    exact: dict[str, int] = {}
+    for one in settings.invariant:  # exact there, and so at every level above
+        exact[one.query] = max(exact.get(one.query, -1), tree.depth(one.level))
+    for level in tree.levels:
+        for query in () if level in fitted else queries:
+            if tree.depth(level) > exact.get(query, -1):
+                yield level, query
 
 
 def components_of(settings: TopDownSettings, schema: Schema) -> Components:
