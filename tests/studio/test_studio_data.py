@@ -353,6 +353,9 @@ def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(clien
         assert client.post("/accept", **gate).at == f"{path}?{urlencode(asked)}"
         assert f"found '{value}'" in html.unescape(client.get(path, **asked).text)
         client.studio.accepted = False
+    refused = client.post("/look", file="odd.csv", name="odd")
+    assert "<5" not in html.unescape(refused.text)
+    assert 'name="back" value="/look?file=odd.csv"' in refused.text
 
 
 def test_undo_leaves_alone_what_an_editor_has_changed(client: Client):

@@ -135,7 +135,7 @@ class Asked:
 
     where
         config   the config that the screen is about, by its one name in the folder
-        again    the address of this screen, to come back to it; of a change the screen of the data
+        again    the address of this screen, or of the one before a change, to come back to it
         moved    the control that was used
         part     whether a part of a page is asked for
     """
@@ -190,7 +190,9 @@ def _shown(studio: Studio, screen: str, asked: Asked) -> Response:
         if name := asked.form.get("config") or asked.query.get("config"):
             asked = replace(asked, config=studio.folder.name_of(studio.folder.inside(name)))
         if asked.form:  # a change is not repeated by coming back
-            asked = replace(asked, again=f"/data?{urlencode({'config': asked.config})}")
+            what, path = ("config", "/data") if asked.config else ("file", "/look")
+            query = urlencode({what: asked.config or asked.field(what)})
+            asked = replace(asked, again=f"{path}?{query}" if query != "file=" else "/")
         return screen_named(screen)(studio, asked)
     except HeadcountError as error:
         said = studio.said(error)
