@@ -32,15 +32,17 @@ _SAFELY = sum(
 )
 
 
-def open_own(path: Path, flags: int = os.O_RDONLY) -> int:
+def open_own(path: Path, flags: int = os.O_RDONLY, *, within: int | None = None) -> int:
     """Open a plain file of this user's, and nothing that somebody else put in its place.
 
     Neither a link is followed nor a pipe waited for. Where the system cannot refuse to follow a
-    link, the name is looked at before and after.
+    link, the name is looked at before and after. ``within`` is an open folder, of which the last
+    name of the path is opened.
     """
     _refuse_link(path)
     try:
-        handle = os.open(path, flags | _SAFELY, 0o600)
+        name = path if within is None else path.name
+        handle = os.open(name, flags | _SAFELY, 0o600, dir_fd=within)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

@@ -6,9 +6,11 @@ plain ValueError, and takes minutes for a key of 30,000 parts.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from pathlib import Path
@@ -71,6 +73,48 @@ def parse_toml(text: str, *, source: str) -> dict[str, Any]:
     except ValueError:  # of int(), with advice for programmers
         most = f"{sys.get_int_max_str_digits():,}"
         raise _not_toml(source, f"a whole number of more than {most} digits") from None
+
+
+def to_toml(tables: Mapping[str, Any]) -> str:
+    """Tables of plain values as TOML; what is None is left out, as TOML has nothing for it."""
+    top = [_entry(key, value) for key, value in tables.items() if _is_value(value)]
+    parts = [("".join(top))] if top else []
+    for key, value in tables.items():
+        name = _key(key)
+        if isinstance(value, Mapping):
+            parts.append(f"[{name}]\n{_entries(value)}")
+        elif not _is_value(value):
+            parts += [f"[[{name}]]\n{_entries(one)}" for one in value]
+    return "\n".join(parts)
+
+
+def _is_value(value: Any) -> bool:
+    """Whether something stands behind a key at the top, not in a table of its own."""
+    tables = isinstance(value, list) and bool(value) and all(isinstance(x, Mapping) for x in value)
+    return not (isinstance(value, Mapping) or tables)
+
+
+def _entries(table: Mapping[str, Any]) -> str:
+    return "".join(_entry(key, value) for key, value in table.items())
+
+
+def _entry(key: str, value: Any) -> str:
+    return "" if value is None else f"{_key(key)} = {_value(value)}\n"
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+
+
+def _value(value: Any) -> str:
+    """A value in one line; texts as JSON has them, which TOML reads alike."""
+    if isinstance(value, Mapping):
+        inner = [f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None]
+        return f"{{ {', '.join(inner)} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(one) for one in value)}]"
+    # JSON leaves this one sign as it is, which TOML does not allow.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _decimal(text: str) -> Decimal:

@@ -32,15 +32,20 @@ def same_places(one: Geography | None, other: Geography | None) -> bool:
 
 
 def known_before(source: Source, *hidden: Path) -> bool:
-    """Whether the domain is that of the people, and found while files are hidden."""
+    """Whether what a guarantee needs is that of the people, and found while files are hidden."""
     people = source.read()
     contents = {path: path.read_bytes() for path in hidden}
     for path in hidden:
         path.unlink()
     schema, places = source.domain()
+    nobody = source.nobody()
     for path, content in contents.items():
         path.write_bytes(content)
-    return schema == people.schema and same_places(places, people.geography)
+    assert not len(nobody.unit)
+    for fact in ("public", "read_off", "one_person", "counted"):
+        assert getattr(nobody, fact) == getattr(people, fact)
+    assert nobody.schema == schema == people.schema
+    return same_places(places, people.geography) and same_places(nobody.geography, places)
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -12,8 +14,9 @@ from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.report.directory import write_study
+from headcount.report.model import Section
 from headcount.studies.compare.settings import Settings
-from headcount.studio.compare import comparison_folder
+from headcount.studio.known import comparison_folder
 from tests.report.sample import sample_report
 from tests.studio.client import Client, running
 from tests.studio.people import declare, dwellings, messy_people, wide_counts
@@ -38,8 +41,8 @@ def to_the_plan(visitor: Visitor, *, judge: bool) -> None:
     """From the first screen to the plan, by what ``init`` proposes."""
     for words, heading, name in (
         ("Look at it", "What is in people.csv?", ""),
-        ("Write it and go on", "Data of people.toml", "data"),
-        ("Go on: plan", "Plan of people.toml", "plan"),
+        ("Write it and", "Data of people.toml", "data"),
+        ("Go on: plan", "Plan for people.toml", "plan"),
     ):
         visitor.press(words)
         assert visitor.heading() == heading
@@ -49,13 +52,13 @@ def to_the_plan(visitor: Visitor, *, judge: bool) -> None:
 
 def run_and_publish(visitor: Visitor, *, judge: bool) -> list[str]:
     """From the plan to the zip; the names of its files."""
-    for words, name in (("Go on: run", ""), ("Check, then confirm", "confirm")):
+    for words, name in (("Continue: run", ""), ("Check, then confirm", "confirm")):
         visitor.press(words)
         if judge:
             visitor.look(name)
     visitor.press("Run it")
     visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
-    visitor.press("Go on: publish")
+    visitor.press("Continue: publish")
     if judge:
         visitor.look("publish")
     visitor.reach("Download release.zip")
@@ -63,6 +66,20 @@ def run_and_publish(visitor: Visitor, *, judge: bool) -> list[str]:
         visitor.page.keyboard.press("Enter")
     with zipfile.ZipFile(download.value.path()) as archive:
         return archive.namelist()
+
+
+def back_to_the_start(visitor: Visitor) -> set[str]:
+    """Back through all screens, each loaded again: nothing is done twice. Their headings."""
+    seen = {visitor.heading()}
+    for _ in range(20):
+        if visitor.page.title().startswith("Start"):
+            return seen
+        visitor.page.go_back()
+        answer = visitor.page.reload()
+        assert answer is not None
+        assert answer.status == 200
+        seen.add(visitor.heading())
+    raise AssertionError("the way back has no end")
 
 
 @pytest.mark.parametrize("write", [messy_people, wide_counts, dwellings])
@@ -82,9 +99,8 @@ def test_the_whole_way_by_keyboard_with_topdown(client: Client, write):
         assert visitor.page.locator("#preview").inner_text() != before
         visitor.press("Put this loss into the config")
         names = run_and_publish(visitor, judge=judge)
-        for _ in range(4):  # back, and each screen again by a reload: nothing is done twice
-            visitor.page.go_back()
-            assert visitor.page.reload().status == 200  # type: ignore[union-attr]
+        headings = back_to_the_start(visitor)
+        assert len(headings) == 7, headings  # all screens; a comparison has a test of its own
         return names
 
     names = visit(client, way)
@@ -116,53 +132,78 @@ def test_the_whole_way_by_keyboard_with_swapping_and_cell_keys(client: Client, w
         visitor.reach("To look at beside this one")
         visitor.page.select_option("#method", method)
         visitor.press("Add it")
+        visitor.reach("Reason for choosing it")
+        visitor.page.keyboard.type("as in 2011")
         visitor.press("Use this method")
         assert "No differential-privacy guarantee." in visitor.page.content()
         return run_and_publish(visitor, judge=False)
 
     assert "release/receipt.json" in visit(client, way)
-    names = [part.name for part in load_config(root(client) / "people.toml").mechanism]
-    assert names[-1] == "cell-key"
+    config = load_config(root(client) / "people.toml")
+    assert config.mechanism[-1].name == "cell-key"
+    assert config.choice is not None
+    assert (config.choice.case, config.choice.reason) == (method, "as in 2011")
 
 
-def test_a_spend_a_stop_a_reload_and_a_ledger_that_refuses(client: Client):
+def kill(client: Client, book: Ledger) -> None:
+    """Kill the run with signal 9 as soon as it has spent: it has drawn little or nothing yet."""
+    while (job := client.studio.jobs.find("protect people.toml")) is None:
+        sleep(0.01)
+    while not book.balance("census").runs:
+        assert job.running, job.words
+        sleep(0.002)
+    job.process.kill()
+
+
+def test_a_run_that_is_killed_and_stopped_goes_on_with_one_spend_and_the_next_is_refused(
+    client: Client,
+):
     messy_people(root(client) / "people.csv", people=217)
     config = root(client) / "people.toml"
     write_draft(draft(root(client) / "people.csv"), config)
     declare(root(client) / "l.sqlite", dataset="census", epsilon="1.5")
     config.write_text(config.read_text() + 'ledger = "l.sqlite"\ndataset = "census"\n')
+    book = Ledger.open(root(client) / "l.sqlite")
 
     def way(visitor: Visitor) -> None:
-        visitor.open("/run/confirm", config="people.toml")
+        visitor.open("/run", config="people.toml")
+        visitor.press("Check, then confirm")
         assert "217" not in visitor.page.content()
         visitor.press("I understand: show it")
         assert "217 people. Is that right?" in visitor.page.content()
         visitor.look()
-        button = visitor.page.get_by_role("button", name="Spend epsilon 1")
+        button = visitor.page.get_by_role("button", name="Spend epsilon 1 of census and run")
         button.evaluate("(e) => { e.click(); e.click(); e.form.requestSubmit(e); }")
-        visitor.page.wait_for_selector("text=At work")
+        kill(client, book)
+        visitor.page.wait_for_selector("text=The command was ended from outside (signal 9)")
+        assert visitor.page.locator("h2").first.inner_text() == "Unfinished"
         visitor.page.reload()
-        visitor.press("Stop it")
+        visitor.press("Check, then resume")
+        assert "is not spent again" in visitor.page.content()
+        visitor.press("Resume the run")
+        visitor.page.reload()
+        visitor.press("Stop the run")
         assert "Stopped. What was finished is kept." in visitor.page.content()
-        visitor.open("/run/confirm", config="people.toml")
-        visitor.page.get_by_role("button", name="Spend epsilon 1").or_(
-            visitor.page.get_by_role("button", name="Resume")
-        ).click()
+        visitor.press("Check, then resume")
+        visitor.press("Resume the run")
         visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
-        config.write_text(config.read_text().replace('"runs/people"', '"runs/second"'))
 
     visit(client, way)
-    balance = Ledger.open(root(client) / "l.sqlite").balance("census")
+    balance = book.balance("census")
     assert balance.runs == 1
+    assert balance.spent == 1
+    config.write_text(config.read_text().replace('"runs/people"', '"runs/second"'))
 
     def refused(visitor: Visitor) -> str:
-        visitor.open("/run/confirm", config="people.toml")
+        visitor.open("/run", config="people.toml")
+        visitor.press("Check, then confirm")
         words = visitor.page.locator("[role=alert]").inner_text()
         visitor.look()
         visitor.faults[:] = [one for one in visitor.faults if "status of 422" not in one]
         return words
 
     assert "the release would exceed the declared total" in visit(client, refused)
+    assert book.balance("census").runs == 1
 
 
 def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(client: Client):
@@ -186,44 +227,42 @@ def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(cl
     assert "geschlecht" in text
 
 
-def test_nothing_moves_for_somebody_who_wants_no_motion(client: Client):
+def test_a_page_that_frames_the_studio_shows_nothing_of_it_and_nothing_moves(client: Client):
+    messy_people(root(client) / "people.csv")
     moving = """() => [...document.querySelectorAll("*")].filter((e) => {
       const s = getComputedStyle(e);
       return s.scrollBehavior !== "auto"
         || [s.transitionDuration, s.animationDuration].some((d) => parseFloat(d) > 0);
     }).length"""
 
-    def way(visitor: Visitor) -> tuple[int, int, int]:
+    def way(visitor: Visitor) -> tuple[list[str], tuple[int, int, int]]:
         own = visitor.page.evaluate(moving)
         # Nothing moves today; what might be added later is stopped by one rule.
         visitor.page.evaluate("() => { document.body.style.transition = 'opacity 3s'; }")
         added = visitor.page.evaluate(moving)
         visitor.page.emulate_media(reduced_motion="reduce")
-        return own, added, visitor.page.evaluate(moving)
-
-    assert visit(client, way) == (0, 1, 0)
-
-
-def test_a_page_that_frames_the_studio_shows_nothing_of_it(client: Client):
-    messy_people(root(client) / "people.csv")
-
-    def way(visitor: Visitor) -> list[str]:
+        reduced = visitor.page.evaluate(moving)
         framing = visitor.page.context.new_page()
         address = client.origin + client.target("/")
         framing.set_content(f'<iframe src="{address}" width="600" height="400"></iframe>')
         framing.wait_for_timeout(400)
-        return [frame.content() for frame in framing.frames[1:]]
+        return [frame.content() for frame in framing.frames[1:]], (own, added, reduced)
 
-    (inside,) = visit(client, way)
+    (inside,), moved = visit(client, way)
     assert "people.csv" not in inside
     assert "headcount studio" not in inside
+    assert moved == (0, 1, 0)
 
 
-def test_a_comparison_is_read_inside_the_page(client: Client):
+def test_a_comparison_is_read_inside_the_page_and_its_summary_printed(client: Client):
     messy_people(root(client) / "people.csv")
     write_draft(draft(root(client) / "people.csv"), root(client) / "people.toml")
     folder = root(client) / comparison_folder(client.studio, "people.toml", Settings())
-    report = sample_report(confidential=True)
+    whole = sample_report(confidential=True)
+    figure = whole.figures()[0]
+    report = replace(
+        whole, sections=(Section(title="One figure", blocks=(figure,)),), summary=whole.summary[:1]
+    )
     write_study(folder / "internal", study="compare", settings={}, tables={}, report=report)
 
     def way(visitor: Visitor) -> int:
@@ -231,7 +270,14 @@ def test_a_comparison_is_read_inside_the_page(client: Client):
         assert visitor.page.locator("figure").count() == 0
         visitor.press("I understand: show it")
         visitor.page.locator(".report").scroll_into_view_if_needed()
+        visitor.look("compare")
+        drawn = visitor.page.locator("figure svg").count()
+        visitor.press("A summary to print")
+        assert visitor.page.locator(".report section").count() == 2
         visitor.look()
-        return visitor.page.locator("figure svg").count()
+        assert visitor.page.reload() is not None
+        visitor.page.go_back()
+        assert visitor.heading() == "Compare methods for people.toml"
+        return drawn
 
-    assert visit(client, way) == len(report.figures())
+    assert visit(client, way) == len(report.figures()) > 0

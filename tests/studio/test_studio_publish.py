@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from hashlib import sha256
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headcount.config.load import load_config
-from headcount.errors import InputError, RunError
+from headcount.config.load import config_digest, load_config
+from headcount.errors import RunError
 from headcount.init import draft, write_draft
+from headcount.release import pack, store
 from headcount.release.directory import RunDirectory
+from headcount.release.pack import write_zip
 from headcount.release.store import read_receipt
-from headcount.report.inside import report_inside
 from headcount.run.protect import protect_run
-from headcount.run.publish import publish_checks, python_script, shell_script, write_zip
+from headcount.run.publish import ReleaseAgain, publish_checks
+from headcount.studies.compare.settings import Settings
+from headcount.studio.known import comparison_folder
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
 
@@ -72,17 +82,62 @@ def test_a_changed_file_and_a_link_are_not_packed(client: Client, tmp_path: Path
     content = own.read_bytes()
     try:
         own.write_bytes(content + b"x")
-        with pytest.raises(RunError, match="found a missing or changed file"):
+        with pytest.raises(RunError, match="found a changed file"):
             write_zip(RunDirectory(release(client).parent), io.BytesIO())
         assert client.get("/publish/zip", config=NAME).status == 422
         own.unlink()
         (tmp_path / "elsewhere").write_bytes(content)
         own.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(RunError, match="found a link, expected a plain file of the release"):
+        with pytest.raises(RunError, match=r"whole\.parquet: found a link"):
+            write_zip(RunDirectory(release(client).parent), io.BytesIO())
+        own.unlink()
+        with pytest.raises(RunError, match=r"whole\.parquet: found no plain file"):
             write_zip(RunDirectory(release(client).parent), io.BytesIO())
     finally:
         own.unlink(missing_ok=True)
         own.write_bytes(content)
+
+
+@pytest.mark.parametrize("by", ["other bytes", "a link"])
+def test_a_file_that_is_swapped_while_it_is_packed_is_not_packed(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+):
+    """Somebody waits until the manifest has been checked, and then puts a secret in the place."""
+    own, secret = release(client) / "whole.parquet", tmp_path / "secret"
+    content = own.read_bytes()
+    secret.write_bytes(b"secret")
+    looked_at = store.manifest_in
+
+    def swapped(*arguments: Any) -> Any:
+        found = looked_at(*arguments)
+        own.unlink()
+        own.write_bytes(b"secret") if by == "other bytes" else own.symlink_to(secret)
+        return found
+
+    try:
+        monkeypatch.setattr(pack, "manifest_in", swapped)
+        packed = client.get("/publish/zip", config=NAME)
+        assert packed.status == 422
+        assert b"secret" not in packed.body
+        assert ("found a changed file" if by == "other bytes" else "found a link") in packed.text
+    finally:
+        own.unlink()
+        own.write_bytes(content)
+
+
+def test_names_in_a_manifest_that_lead_out_are_not_packed(client: Client):
+    manifest = release(client) / "manifest.json"
+    content = manifest.read_text()
+    tables = json.loads(content)
+    tables["files"]["../internal/config.json"] = "0" * 64
+    tables.pop("sha256")
+    digest = sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()
+    try:
+        manifest.write_text(json.dumps({**tables, "sha256": digest}))
+        with pytest.raises(RunError, match="in the manifest, expected names inside"):
+            write_zip(RunDirectory(release(client).parent), io.BytesIO())
+    finally:
+        manifest.write_text(content)
 
 
 def test_a_release_elsewhere_is_not_packed(client: Client, tmp_path: Path):
@@ -90,7 +145,7 @@ def test_a_release_elsewhere_is_not_packed(client: Client, tmp_path: Path):
     own.rename(tmp_path / "elsewhere")
     try:
         own.symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(RunError, match="found a link, expected a folder of the run"):
+        with pytest.raises(RunError, match="found no folder or a link"):
             write_zip(RunDirectory(own.parent), io.BytesIO())
         assert client.get("/publish/zip", config=NAME).status == 422
     finally:
@@ -130,21 +185,49 @@ def test_checks_before_publishing_fire(client: Client):
         receipt.write_text(content)
 
 
-def test_the_scripts_make_the_release_again(client: Client, tmp_path: Path):
+def test_the_scripts_make_a_release_from_the_config_that_the_run_kept(
+    client: Client, tmp_path: Path
+):
     root = client.studio.folder.root
-    text = (root / NAME).read_text().replace("epsilon = 1 ", "epsilon = 7 ")
+    text = (root / NAME).read_text()
+    try:  # the config is another now, and the scripts are still those of the release
+        (root / NAME).write_text(text.replace("epsilon = 1 ", "epsilon = 7 "))
+        page = client.get("/publish", config=NAME).text
+    finally:
+        (root / NAME).write_text(text)
+    shell, python = (unescape(one) for one in re.findall(r"<pre.*?<code>(.*?)</code>", page, re.S))
     for name in ("people.csv", "people.units.csv"):
         (tmp_path / name).write_bytes((root / name).read_bytes())
-    (tmp_path / "again.py").write_text(python_script(NAME, text))
+    (tmp_path / "again.py").write_text(python)
     subprocess.run([sys.executable, "again.py"], cwd=tmp_path, check=True, capture_output=True)
-    receipt = json.loads((tmp_path / "runs/people/release/receipt.json").read_text())
-    assert receipt["guarantee"]["losses"][0]["amount"] == "7"
-    assert (tmp_path / NAME).read_text() == text
-    assert "headcount protect 'my config.toml'" in shell_script("my config.toml", "runs/a")
-    for odd in ("a = '''x'''\n", 'a = "\\n"\n', "a = 1"):
-        scope: dict[str, object] = {}
-        exec(python_script(NAME, odd).partition("config =")[0], scope)
-        assert scope["TEXT"] == odd
+    receipt = read_receipt(tmp_path / "runs/people-again/release")
+    assert receipt["guarantee"]["losses"][0]["amount"] == "1"
+    kept = load_config(tmp_path / "people-again.toml")
+    assert config_digest(kept) == config_digest(load_config(root / NAME))
+    # The commands write the same config, whatever is in it.
+    (tmp_path / "people-again.toml").unlink()
+    (tmp_path / "bin").mkdir()
+    stub = tmp_path / "bin" / "headcount"
+    stub.write_text('#!/bin/sh\necho "$@" >> said\n')
+    stub.chmod(0o700)
+    (tmp_path / "again.sh").write_text(shell)
+    path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-eu", "again.sh"], cwd=tmp_path, check=True, env=path)
+    assert load_config(tmp_path / "people-again.toml") == kept
+    said = (tmp_path / "said").read_text().splitlines()
+    assert said[1:] == ["protect people-again.toml", "evaluate runs/people-again"]
+
+
+@pytest.mark.parametrize("odd", ["a = '''x'''\n", 'a = "\\n"\n', "a = 1", "END\nEND2\n$x `y`\n"])
+def test_texts_of_any_kind_stand_in_the_scripts_as_they_are(tmp_path: Path, odd: str):
+    again = ReleaseAgain("my config.toml", "runs/a b", odd)
+    scope: dict[str, object] = {}
+    exec(again.python().partition("config =")[0], scope)
+    assert scope["TEXT"] == odd
+    shell = again.shell().partition("headcount check")
+    subprocess.run(["sh", "-c", shell[0]], cwd=tmp_path, check=True)
+    assert (tmp_path / "my config.toml").read_text().startswith(odd)
+    assert shell[2].startswith(" 'my config.toml'\nheadcount protect 'my config.toml'\n")
 
 
 def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
@@ -163,8 +246,10 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
     assert page.at == "/compare?config=two.toml&preset=quick&replicates=1"
     job = client.studio.jobs.find("compare two.toml")
     assert job is not None
+    command = unescape(client.get("/compare", config="two.toml", replicates="1").text)
+    assert shlex.join(("headcount", *job.arguments)) in command
     while job.running:
-        assert client.get("/compare/progress", config="two.toml").status == 200
+        assert client.get("/progress", config="two.toml", what="compare").status == 200
         time.sleep(0.2)
     assert job.state == "done", job.words
     text = client.get("/compare", config="two.toml", replicates="1").text
@@ -174,11 +259,21 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
     page = client.get("/compare", config="two.toml", replicates="1")
     assert page.status == 200
     assert "<strong>Confidential.</strong>" in page.text
-    assert 'id="summary"' in page.text
+    assert 'id="report-summary"' in page.text
     assert page.text.count('<svg role="img"') >= 2
     assert page.text.count("<script") == 1
     assert " style=" not in page.text
     assert "rounded &lt;b&gt;" in page.text
+    brief = client.get("/compare", config="two.toml", replicates="1", summary="yes").text
+    assert "<strong>Confidential.</strong>" in brief
+    assert 'id="report-summary"' in brief
+    assert 'id="report-limits"' in brief
+    assert brief.count("<section") == 2
+    assert "<form" not in brief
+    the_outcome_of_a_rehearsal_stands_on_its_card(client)
+    # Other data have another comparison: the old one is not shown as theirs.
+    os.utime(root / "people.csv", ns=(0, 0))
+    assert "report-summary" not in client.get("/compare", config="two.toml", replicates="1").text
     version = client.studio.texts.read("two.toml").version
     fields = {"config": "two.toml", "version": version, "preset": "quick", "replicates": "1"}
     assert "found nothing" in client.post("/compare/choose", case="rounded <b>", **fields).text
@@ -198,11 +293,74 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
     assert "found &#39;many&#39;, expected a whole number, or nothing" in many.text
 
 
-def test_a_report_with_a_script_in_its_text_is_not_shown(tmp_path: Path):
-    path = tmp_path / "report.html"
-    path.write_text('<main><p>x</p><script>1</script><section class="appendix"></section></main>')
-    with pytest.raises(InputError, match="found a report with a script in its text"):
-        report_inside(path)
+def the_outcome_of_a_rehearsal_stands_on_its_card(client: Client) -> None:
+    """What a comparison found, which takes long: here the finished one stands for a rehearsal."""
+    root, case = client.studio.folder.root, {"config": "two.toml", "case": "rounded <b>"}
+    assert "not rehearsed yet" in client.get("/plan", config="two.toml").text
+    rehearsal = client.post("/plan/rehearse", **case).at.partition("config=")[2]
+    done = comparison_folder(client.studio, "two.toml", Settings(replicates=1))
+    shutil.copytree(root / done, root / comparison_folder(client.studio, rehearsal, Settings()))
+    text = client.get("/plan", config="two.toml").text
+    found = re.search(r"risky it is:</strong> No attack .*are off by ([\d.]+) %", text)
+    assert found is not None, text
+    assert 0 < float(found[1]) <= 100
+    # Made-up people are nobody's secret: no banner comes before their report.
+    client.studio.accepted = False
+    assert 'id="report-summary"' in client.get("/compare", config=rehearsal).text
+    client.studio.accepted = True
+    # Other settings have another rehearsal, and this one stays as it is.
+    config = root / "two.toml"
+    before = config.read_text()
+    config.write_text(before.replace("base = 5", "base = 3"))
+    assert "not rehearsed yet" in client.get("/plan", config="two.toml").text
+    assert client.post("/plan/rehearse", **case).at.partition("config=")[2] != rehearsal
+    config.write_text(before)
+
+
+REPORT = '<main><section id="s">{0}</section><section class="appendix"></section></main>'
+
+
+@pytest.fixture
+def comparison(client: Client) -> Iterator[Path]:
+    """A comparison with a report that somebody else has written."""
+    folder = client.studio.folder.root / comparison_folder(client.studio, NAME, Settings())
+    internal = folder / "internal"
+    internal.mkdir(parents=True)
+    (internal / "manifest.json").write_text("{}")
+    (internal / "report.html").write_text(REPORT.format("<p>true counts</p>"))
+    client.studio.accepted = True
+    yield internal
+    shutil.rmtree(folder)
+
+
+def test_a_hostile_report_is_not_put_into_the_page(client: Client, comparison: Path):
+    assert "<p>true counts</p>" in client.get("/compare", config=NAME).text
+    hostile = '<form action="https://evil.example"><button hx-post="/stop">Spend</button></form>'
+    (comparison / "report.html").write_text(REPORT.format(hostile))
+    page = client.get("/compare", config=NAME)
+    assert page.status == 422
+    assert "found the tag &lt;form&gt;, expected a report as headcount writes it" in page.text
+    assert "evil.example" not in page.text
+
+
+@pytest.mark.parametrize("part", ["report.html", "figures", "figures/f.svg", ""])
+def test_no_part_of_a_report_is_read_through_a_link(
+    client: Client, comparison: Path, tmp_path: Path, part: str
+):
+    figure = '<figure id="f"><div class="chart"></div></figure>'
+    (comparison / "report.html").write_text(REPORT.format(figure))
+    (comparison / "figures").mkdir()
+    (comparison / "figures/f.svg").write_text("<svg><text>a secret</text></svg>")
+    assert "a secret" in client.get("/compare", config=NAME).text
+    elsewhere = tmp_path / "elsewhere"
+    (comparison / part).rename(elsewhere)
+    (comparison / part).symlink_to(elsewhere)
+    page = client.get("/compare", config=NAME)
+    assert page.status == 422
+    assert "found a link" in page.text
+    assert "a secret" not in page.text
+    if not part:
+        comparison.unlink()
 
 
 def test_the_folder_of_a_comparison_may_not_be_a_link(client: Client, tmp_path: Path):

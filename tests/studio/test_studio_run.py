@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
+from headcount.config.load import load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
@@ -46,18 +50,24 @@ def confirmation(page: Answer) -> str:
     return found[1]
 
 
+def check(client: Client) -> Answer:
+    """The page that a check leads to."""
+    assert client.post("/run/check", config=NAME).at == f"/run/confirm?config={NAME}"
+    return client.get("/run/confirm", config=NAME)
+
+
 def confirm(client: Client) -> str:
-    return confirmation(client.get("/run/confirm", config=NAME))
+    return confirmation(check(client))
 
 
-def wait(client: Client) -> str:
+def wait(client: Client, name: str = NAME) -> str:
     """Until the job has ended; what its page then says."""
-    job = client.studio.jobs.find(f"protect {NAME}")
+    job = client.studio.jobs.find(f"protect {name}")
     assert job is not None
     while job.running:
-        assert client.get("/run/progress", config=NAME).status == 200
+        assert client.get("/progress", config=name, what="protect").status == 200
         time.sleep(0.1)
-    return client.get("/run", config=NAME).text
+    return client.get("/run", config=name).text
 
 
 def unfinished(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +83,11 @@ def unfinished(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_confirmation_names_dataset_loss_and_remainder_and_no_true_count(client: Client):
-    text = client.get("/run/confirm", config=NAME).text
+    text = check(client).text
     assert '<th scope="row">Dataset</th><td>census</td>' in text
     assert '<th scope="row">Left now</th><td>epsilon 1.5</td>' in text
+    assert '<th scope="row">Left after this run</th><td><strong>epsilon 0.5</strong></td>' in text
+    assert "Spend epsilon 1 of census and run</button>" in text
     assert "<strong>epsilon 1 when one person&#39;s record changes</strong>" in text
     assert "217" not in text
     assert "I understand: show it" in text
@@ -87,20 +99,33 @@ def test_a_confirmation_names_dataset_loss_and_remainder_and_no_true_count(clien
 
 
 def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Client):
-    once = confirm(client)
+    root = client.studio.folder.root
+    odd = "-my $(touch x) 'config'.toml"  # no command takes it for an option, or for a command
+    (root / NAME).rename(root / odd)
+    client.post("/run/check", config=odd)
+    page = client.get("/run/confirm", config=odd)
+    once = confirmation(page)
     with ThreadPoolExecutor(20) as pool:
         pages = list(
-            pool.map(lambda _: client.post("/run/start", config=NAME, once=once), range(20))
+            pool.map(lambda _: client.post("/run/start", config=odd, once=once), range(20))
         )
-    assert {(page.status, page.at) for page in pages} == {(303, f"/run?config={NAME}")}
-    assert "At work" in client.get("/run", config=NAME).text
+    again = f"/run?{urlencode({'config': f'./{odd}'})}"
+    assert {(one.status, one.at) for one in pages} <= {(303, again), (303, again.replace("./", ""))}
+    assert "Running" in client.get("/run", config=odd).text
     # While it works, the config stays as it was confirmed.
-    version = client.studio.texts.read(NAME).version
-    refused = client.post("/plan/save", config=NAME, version=version, amount="0.1")
+    version = client.studio.texts.read(odd).version
+    refused = client.post("/plan/save", config=odd, version=version, amount="0.1")
     assert "found a run at work on it, expected none: stop the run first" in refused.text
-    text = wait(client)
+    text = wait(client, f"./{odd}")
     assert "The release is complete, and its key is destroyed." in text
     assert "217" not in text
+    # What was run is what the page has shown.
+    shown = re.findall(r"<code>(headcount protect .*?)</code>", page.text)
+    job = client.studio.jobs.find(f"protect ./{odd}")
+    assert job is not None
+    assert [shlex.split(unescape(one))[1:] for one in shown] == [list(job.arguments)]
+    assert not (root / "x").exists()
+    (root / odd).rename(root / NAME)
     assert client.post("/run/start", config=NAME, once=once).at == f"/run?config={NAME}"
     balance = ledger(client).balance("census")
     assert balance.runs == 1
@@ -109,7 +134,7 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     # A ledger that has too little left refuses the next run before anything is drawn.
     path = client.studio.folder.root / NAME
     path.write_text(path.read_text().replace('"runs/people"', '"runs/second"'))
-    refused = client.get("/run/confirm", config=NAME)
+    refused = check(client)
     assert refused.status == 422
     assert "the release would exceed the declared total" in refused.text
     assert "once" not in refused.text
@@ -129,11 +154,8 @@ def test_a_confirmation_is_for_the_config_that_was_shown(client: Client):
     assert ledger(client).balance("census").runs == 0
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [("epsilon = 1 ", "epsilon = 1.25 "), ('"l.sqlite"', '"other.sqlite"')]
-)
 def test_a_config_that_an_editor_changes_after_the_confirmation_is_not_run(
-    client: Client, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ):
     root = client.studio.folder.root
     declare(root / "other.sqlite", dataset="census", epsilon="9")
@@ -143,36 +165,31 @@ def test_a_config_that_an_editor_changes_after_the_confirmation_is_not_run(
     def edited(about: str, arguments: list[str]) -> Job:
         """An editor comes between the studio's last look and the start of the command."""
         path = root / NAME
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, new))
+        text = path.read_text()
+        path.write_text(text.replace('"l.sqlite"', '"other.sqlite"').replace("= 1 ", "= 1.25 "))
+        assert load_config(path).run.ledger == root / "other.sqlite"
         return start(about, arguments)
 
     monkeypatch.setattr(client.studio.jobs, "start", edited)
     client.post("/run/start", config=NAME, once=once)
-    assert "found another text than the one that was confirmed" in wait(client)
+    text = wait(client)
+    assert 'role="alert"' in text
+    assert "found another text than the one that was confirmed" in text
     assert ledger(client).balance("census").runs == 0
     assert Ledger.open(root / "other.sqlite").balance("census").runs == 0
     assert not out(client).path.exists()
 
 
-def test_a_run_that_was_killed_is_resumed_without_a_second_spend(
+def test_a_run_that_broke_off_is_offered_to_be_resumed_without_a_second_spend(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ):
     unfinished(client, monkeypatch)
     assert ledger(client).balance("census").spent == 1
     assert "Resume" in client.get("/").text
-    assert "A run was begun here and is not finished" in client.get("/run", config=NAME).text
-    page = client.get("/run/confirm", config=NAME)
-    assert "on the books already: not spent again" in page.text
-    client.post("/run/start", config=NAME, once=confirmation(page))
-    client.post("/run/cancel", config=NAME)
-    text = client.get("/run", config=NAME).text
-    assert "Stopped. What was finished is kept." in text
-    client.post("/run/start", config=NAME, once=confirm(client))
-    assert "The release is complete" in wait(client)
-    balance = ledger(client).balance("census")
-    assert balance.runs == 1
-    assert balance.spent == 1
+    assert "A run was started here and is not finished" in client.get("/run", config=NAME).text
+    page = check(client)
+    assert "its loss is in the ledger already and is not spent again" in page.text
+    assert "Resume the run</button>" in page.text
 
 
 def test_a_run_that_can_never_complete_is_given_up_with_a_reason(
@@ -186,21 +203,39 @@ def test_a_run_that_can_never_complete_is_given_up_with_a_reason(
     assert ledger(client).balance("census").spent == 1
 
 
-def test_a_run_that_fails_says_what_its_command_said(client: Client):
-    once = confirm(client)
-    (client.studio.folder.root / "people.csv").unlink()
-    client.post("/run/start", config=NAME, once=once)
-    text = wait(client)
-    assert "error: " in text
-    assert "people.csv" in text
-    assert ledger(client).balance("census").runs == 0
-
-
 def test_data_that_cannot_be_read_are_refused_before_a_confirmation(client: Client):
     (client.studio.folder.root / "people.csv").write_text("a;b\n1;2\n")
-    page = client.get("/run/confirm", config=NAME)
+    page = check(client)
     assert page.status == 422
-    assert "cannot run as it stands" in page.text
+    assert "cannot run as it is" in page.text
+
+
+def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    again = f"/run?config={NAME}"
+    assert client.get("/run/confirm", config=NAME).at == again
+    assert check(client).status == 200
+
+    def reads(*_arguments: object, **_named: object) -> None:
+        raise AssertionError("the people were read")
+
+    monkeypatch.setattr("headcount.population.sources.microdata.count_people", reads)
+    monkeypatch.setattr("headcount.population.sources.microdata.read_people", reads)
+    assert client.get("/run/confirm", config=NAME).status == 200
+    with (client.studio.folder.root / "people.csv").open("ab") as file:
+        file.write(b"\nA;A1;m;7;x;ledig")
+    assert client.get("/run/confirm", config=NAME).at == again
+
+
+def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: Client):
+    with (client.studio.folder.root / NAME).open("a") as config:
+        config.write("seed = 7\n")
+    text = check(client).text
+    assert 'role="alert">NOT PRIVATE, do not publish' in text
+    assert "<strong>epsilon 1.5</strong>: a run without a guarantee is recorded as not" in text
+    assert "Run it, without a guarantee</button>" in text
+    assert "Spend" not in text
 
 
 def test_a_studio_that_stops_ends_its_jobs(tmp_path: Path):

@@ -133,9 +133,13 @@ def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
 
 
 def complete_guarantee(
-    counts: Counts, mechanism: Mechanisms, *, key_kind: str, backend: str
+    counts: Counts | Population, mechanism: Mechanisms, *, key_kind: str, backend: str
 ) -> Guarantee:
-    """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
+    """The mechanism's guarantee with what a run adds to it: its key and its sampler.
+
+    Of the people it takes nothing but what their settings tell: before they are read, a population
+    with nobody in it gives the same.
+    """
     chain = Chain.of(mechanism)
     guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
     others = (counts.plugin, *map(MECHANISMS.outside, chain.parts))

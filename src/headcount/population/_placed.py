@@ -32,6 +32,9 @@ from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
 from headcount.schema import Schema
 
+UNITS_READ_OFF = ("which units exist",)
+"""What a guarantee says where places were read from the data."""
+
 STAGES = 4
 """Checks of rows, each of which supposes that the one before found nothing."""
 
@@ -69,7 +72,7 @@ class KnownDomain:
         attributes = [one.attribute(one.known_levels or ()) for one in columns]
         schema = Schema(tuple(attributes), table.structural_zeros)
         from_data = table.units is None or table.units_from_data
-        places = ("which units exist",) if from_data else ()
+        places = UNITS_READ_OFF if from_data else ()
         geography, refused = None, None
         if table.units is not None:
             geography = listed_geography(table.units, table.geography, table.totals, table.form)

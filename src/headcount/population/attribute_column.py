@@ -107,6 +107,12 @@ class AttributeColumn:
             )
 
     @property
+    def read_off(self) -> tuple[str, ...]:
+        """What a guarantee says of levels that were read from the data; nothing of others."""
+        known = self.known_levels is not None and not self.levels_from_data
+        return () if known else (f"which levels of {self.name!r} exist",)
+
+    @property
     def known_levels(self) -> tuple[str, ...] | None:
         """All levels, where they are known before the data is."""
         if self.bins is not None:
@@ -189,9 +195,8 @@ def with_levels(
 
     With ``counted`` a row stands for several people, and a level such as "Total" is refused.
     """
-    said = (f"which levels of {column.name!r} exist",)
     if column.known_levels is not None:
-        return column, said if column.levels_from_data else ()
+        return column, column.read_off
     values = rows.frame[column.column].cast(pl.String).unique().fill_null(_NOTHING)
     levels, _, _ = _translated(column, values.to_list(), rows.form)
     found = levels_of(levels.values())
@@ -199,7 +204,7 @@ def with_levels(
     if counted:
         refuse_total_levels(found, column, rows)
     known = found if column.with_missing(found) else ("nothing",)
-    return replace(column, levels=known, real_levels=()), said
+    return replace(column, levels=known, real_levels=()), column.read_off
 
 
 def coded(

@@ -28,6 +28,7 @@ from headcount.population._fixed_width import (
     numbers,
     read_lines,
 )
+from headcount.population._placed import UNITS_READ_OFF
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -144,9 +145,8 @@ def read_extract(
         (key % schema.size).astype(np.int32),
         count,
         public=public,
-        read_off=("which units exist",),
-        one_person="one person is one record of a person (P), in whichever unit (H) it is"
-        + ("; a record without a unit is left out, and is nobody's" if orphans == "drop" else ""),
+        read_off=UNITS_READ_OFF,
+        one_person=one_record(orphans),
         reading=ReadSummary(
             rows=(("people", int(count.sum())), ("units", int(occupied.sum() + vacant.sum()))),
             left_out=(("people without a unit", reader.dropped),) if reader.dropped else (),
@@ -154,6 +154,13 @@ def read_extract(
     )
     quarters = Quarters(geography, "hhgq", occupied, vacant)
     return Extract(population, quarters, {"people_without_a_unit": reader.dropped})
+
+
+def one_record(orphans: Orphans) -> str:
+    """What one person is in an extract."""
+    said = "one person is one record of a person (P), in whichever unit (H) it is"
+    left = "; a record without a unit is left out, and is nobody's"
+    return said + (left if orphans == "drop" else "")
 
 
 def schema_1940(*, nurse_nva_0: bool) -> Schema:

@@ -20,7 +20,7 @@ from headcount.errors import InputError, Noted
 from headcount.population._placed import STAGES, KnownDomain, placed, refuse_too_many
 from headcount.population._seen import SeenTable
 from headcount.population._sums import SumsByKey
-from headcount.population.people_table import TableOfPeople, left_out_by, nobodys
+from headcount.population.people_table import TableOfPeople
 from headcount.population.pieces import TablePiece, pieces_of
 from headcount.population.population import Population
 from headcount.population.record_keys import RecordKeys
@@ -143,7 +143,6 @@ def _population(
     keys: RecordKeys | None,
 ) -> Population:
     assert domain.geography is not None  # or refused
-    one = "one of the people for whom a row stands" if table.count else "one row of the file"
     return Population(
         table.name,
         domain.schema,
@@ -155,7 +154,5 @@ def _population(
         read_off=domain.read_off,
         reading=seen.summary(table),
         record_keys=keys,
-        one_person=f"one person is {one}, and nothing of any other row"
-        + nobodys(table.totals)
-        + left_out_by(table.choice, table.attributes),
+        one_person=table.one_person,
     )

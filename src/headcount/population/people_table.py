@@ -60,6 +60,13 @@ class TableOfPeople:
         return str(self.path)
 
     @property
+    def one_person(self) -> str:
+        """What one person is, for the guarantee."""
+        one = "one of the people for whom a row stands" if self.count else "one row of the file"
+        said = f"one person is {one}, and nothing of any other row"
+        return said + nobodys(self.totals) + left_out_by(self.choice, self.attributes)
+
+    @property
     def columns(self) -> list[str]:
         """All columns that must be there."""
         own = [*self.geography.columns, *(a.column for a in self.attributes), *self.numbers]

@@ -20,7 +20,12 @@ from headcount.geography.build import (
     place_rows,
 )
 from headcount.geography.geography import Geography
-from headcount.population._placed import listed_geography, note_impossible, note_other_parents
+from headcount.population._placed import (
+    UNITS_READ_OFF,
+    listed_geography,
+    note_impossible,
+    note_other_parents,
+)
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
@@ -133,10 +138,14 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=reading_of(rows, geography),
-        one_person="one person is one count in one cell of one row of the table"
-        + nobodys(totals)
-        + left_out_by(choice, ()),
+        one_person=one_of_counts(totals, choice),
     )
+
+
+def one_of_counts(totals: Totals, choice: RowChoice) -> str:
+    """What one person is in a table of counts."""
+    one = "one person is one count in one cell of one row of the table"
+    return one + nobodys(totals) + left_out_by(choice, ())
 
 
 def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:
@@ -166,7 +175,7 @@ def place_table(
 ) -> tuple[Geography, Ints32, tuple[str, ...]]:
     """The geography, each row's leaf, and what of it was read from the data."""
     table, name, where = rows.frame, rows.name, rows.where
-    read_off = ("which units exist",)
+    read_off = UNITS_READ_OFF
     if units is None:
         tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
         return tree, unit, read_off

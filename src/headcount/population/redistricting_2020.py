@@ -57,6 +57,8 @@ KINDS = "which kinds of group quarters stand in each block"
 """What the spine of persons gives away: it is cut by them."""
 FOR_NOBODY = "rows that stand for 0"
 FACILITIES = "how many facilities of each type of group quarters stand in each block"
+PERSONS_READ_OFF, HOMES_READ_OFF = (*WITH_QUARTERS, KINDS), (*WITH_QUARTERS, FACILITIES)
+"""What is published without noise with persons, and with housing units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ def read_persons_2020(
         cell=np.ravel_multi_index(codes, [one.size for one in schema.attributes]).astype(np.int32),
         count=count,
         public=public,
-        read_off=() if given is None else (*WITH_QUARTERS, KINDS),
+        read_off=() if given is None else PERSONS_READ_OFF,
         reading=_reading(rows, *(() if given is None else (given.rows,)), places),
     )
     if given is None:
@@ -159,7 +161,7 @@ def read_units_2020(
         count=given.count[homes],
         counted=CountsOf.HOUSING_UNITS,
         public=public,
-        read_off=(*WITH_QUARTERS, FACILITIES),
+        read_off=HOMES_READ_OFF,
         reading=_reading(given.rows, places),
         quarters=_quarters(given.only(~homes, without=""), geography),
     )

@@ -147,15 +147,21 @@ def check_files(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise RunError(f"{path}: found no manifest, expected a finished release")
-    manifest = _read_json(path)
-    if set(manifest) != {"domain", "files", "sha256"}:
-        raise RunError(f"{path}: found keys {sorted(manifest)}, expected domain, files and sha256")
-    if manifest.pop("sha256") != _content_digest(manifest):
-        raise RunError(f"{path}: found a changed manifest, expected it as it was written")
+    manifest = manifest_in(path.read_bytes(), path)
     for name, digest in manifest["files"].items():
         path = folder / name
         if not path.is_file() or _digest(path) != digest:
             raise RunError(f"{path}: found a missing or changed file, expected sha256 {digest}")
+    return manifest
+
+
+def manifest_in(content: bytes, path: Path) -> dict[str, Any]:
+    """A manifest from its bytes: what it describes, and the SHA-256 of every file."""
+    manifest = _json_in(content, path)
+    if set(manifest) != {"domain", "files", "sha256"}:
+        raise RunError(f"{path}: found keys {sorted(manifest)}, expected domain, files and sha256")
+    if manifest.pop("sha256") != _content_digest(manifest):
+        raise RunError(f"{path}: found a changed manifest, expected it as it was written")
     return manifest
 
 
@@ -337,8 +343,12 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    return _json_in(path.read_bytes(), path)
+
+
+def _json_in(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):

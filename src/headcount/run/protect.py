@@ -83,9 +83,7 @@ class Prepared:
     @property
     def guarantee(self) -> Guarantee:
         """What a release would promise, this run's key and backend included."""
-        run = self.config.run
-        kind = "os" if run.seed is None else "seed"
-        return complete_guarantee(self.counts, self.mechanism, key_kind=kind, backend=run.noise)
+        return promise_of(self.config, self.mechanism, self.counts)
 
     @property
     def loss(self) -> Loss | None:
@@ -109,6 +107,12 @@ class Prepared:
             config_digest=config_digest(self.config, secret=False).hex(),
             plugins=self.config.plugins,
         )
+
+
+def promise_of(config: Config, mechanism: Chain, people: Counts | Population) -> Guarantee:
+    """What a run of a config would promise with a mechanism; ``people`` may be nobody."""
+    kind = "os" if config.run.seed is None else "seed"
+    return complete_guarantee(people, mechanism, key_kind=kind, backend=config.run.noise)
 
 
 def prepare_data(config: Config) -> Prepared:

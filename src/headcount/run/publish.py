@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from shlex import quote
-from shutil import copyfileobj
-from typing import IO
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from typing import Any
 
-from headcount.errors import HeadcountError, RunError
-from headcount.files import stranger
+from headcount.config.load import config_to_json
+from headcount.errors import HeadcountError
 from headcount.release.dictionary import DICTIONARY
 from headcount.release.directory import RunDirectory
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import MANIFEST, RECEIPT, check_files, read_receipt
+from headcount.run.protect import kept_config
+from headcount.toml_files import to_toml
 
 WHAT = {
     MANIFEST: "every file with its SHA-256: whoever copies the release can check it",
@@ -28,6 +30,11 @@ WITHHELD = {
     "the data": "nobody but you may see them",
 }
 """What must not go out."""
+
+AGAIN = "-again"
+NEW_NOISE = (
+    "A new release from the same data: new noise is drawn, and spent where a ledger keeps account."
+)
 
 
 @dataclass(frozen=True)
@@ -106,60 +113,77 @@ def _whole(directory: RunDirectory) -> PublishCheck:
     return PublishCheck(question, True, f"{len(files) + 1} files, by their SHA-256")
 
 
-def write_zip(directory: RunDirectory, to: IO[bytes]) -> None:
-    """The files of ``release/`` that the manifest lists, and no others; always the same bytes."""
-    if why := stranger(directory.release.lstat()):
-        raise RunError(f"{directory.release}: found {why}, expected a folder of the run")
-    inside = directory.release.resolve()
-    with ZipFile(to, "w", ZIP_DEFLATED) as archive:
-        for one in outgoing(directory):
-            path = directory.release / one.name
-            why = stranger(path.lstat()) or ("" if _below(path, inside) else "a file elsewhere")
-            if why:
-                raise RunError(f"{path}: found {why}, expected a plain file of the release")
-            entry = ZipInfo(f"release/{one.name}", date_time=(1980, 1, 1, 0, 0, 0))
-            entry.compress_type = ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            with path.open("rb") as source, archive.open(entry, "w") as target:
-                copyfileobj(source, target)
+@dataclass(frozen=True)
+class ReleaseAgain:
+    """How to make a release like a finished one: the config that its run kept, with a new folder.
 
+    where
+        config   a name for that config, beside the one that it was
+        out      where the new run goes
+        text     the config as TOML, with files named from where it stands
+    """
 
-def _below(path: Path, folder: Path) -> bool:
-    return path.resolve().is_relative_to(folder)
+    config: str
+    out: str
+    text: str
 
+    @classmethod
+    def of(cls, directory: RunDirectory, config: str, *, root: Path) -> ReleaseAgain:
+        """From a run below ``root``, whose config has a name there."""
+        name = str(PurePosixPath(config).with_suffix("")) + AGAIN
+        beside = (root / config).parent
+        tables = json.loads(config_to_json(kept_config(directory)))
+        out = directory.path.with_name(directory.path.name + AGAIN)
+        tables["run"]["out"] = str(out)
+        here = _from(tables, root=root, beside=beside)
+        return cls(f"{name}.toml", out.relative_to(root).as_posix(), to_toml(here))
 
-def shell_script(config: str, out: str) -> str:
-    """The commands that do the same."""
-    return "\n".join(
-        (
-            "#!/bin/sh -eu",
-            "# A new run draws new noise, and spends again where a ledger keeps account.",
-            f"headcount check {quote(config)}",
-            f"headcount protect {quote(config)}",
-            f"headcount evaluate {quote(out)}  # confidential",
-            "",
+    def shell(self) -> str:
+        """The commands."""
+        ends = (f"END{'' if number == 1 else number}" for number in range(1, 1000))
+        lines = set(self.text.splitlines())
+        end = next(one for one in ends if one not in lines)
+        return "\n".join(
+            (
+                "#!/bin/sh -eu",
+                f"# {NEW_NOISE}",
+                f"cat > {quote(self.config)} <<'{end}'",
+                f"{self.text}{end}",
+                f"headcount check {quote(self.config)}",
+                f"headcount protect {quote(self.config)}",
+                f"headcount evaluate {quote(self.out)}  # confidential",
+                "",
+            )
         )
-    )
 
-
-def python_script(config: str, text: str) -> str:
-    """A program that writes the config and makes the release."""
-    return "\n".join(
-        (
-            '"""Make the release again; new noise is drawn, and spent where there is a ledger."""',
-            "",
-            "from pathlib import Path",
-            "",
-            "import headcount as hc",
-            "",
-            f"TEXT = {_literal(text)}",
-            f"config = Path({config!r})",
-            "if not config.exists():",
-            "    config.write_text(TEXT, encoding='utf-8')",
-            "print(hc.protect_run(config) / 'release')",
-            "",
+    def python(self) -> str:
+        """A program."""
+        return "\n".join(
+            (
+                f'"""{NEW_NOISE}"""',
+                "",
+                "from pathlib import Path",
+                "",
+                "import headcount as hc",
+                "",
+                f"TEXT = {_literal(self.text)}",
+                f"config = Path({self.config!r})",
+                "config.write_text(TEXT, encoding='utf-8')",
+                "print(hc.protect_run(config) / 'release')",
+                "",
+            )
         )
-    )
+
+
+def _from(value: Any, *, root: Path, beside: Path) -> Any:
+    """The same with files below ``root`` named from a folder, so that all of it can be moved."""
+    if isinstance(value, dict):
+        return {key: _from(one, root=root, beside=beside) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_from(one, root=root, beside=beside) for one in value]
+    if isinstance(value, str) and value.startswith(f"{root}{os.sep}"):
+        return Path(os.path.relpath(value, beside)).as_posix()
+    return value
 
 
 def _literal(text: str) -> str:

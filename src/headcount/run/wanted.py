@@ -5,21 +5,29 @@ Both follow from the settings, the attributes and the places; no person's record
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, inf, isinf, log10
 from typing import Any
 
-from headcount.errors import InputError
+import numpy as np
+
+from headcount.config.settings import Config
+from headcount.errors import ConfigError, HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.privacy.loss import exact
+from headcount.population import Population
+from headcount.population.reading import ReadSummary
+from headcount.privacy import Guarantee
+from headcount.privacy.loss import decimal, exact
+from headcount.registry import POPULATIONS
 from headcount.report.specs import svg_of
 from headcount.report.theme import looks_for
 from headcount.run.forecast import answers_of
 from headcount.run.plan import plan
+from headcount.run.protect import promise_of
 from headcount.schema import Schema
 
 WITHIN = 1.959964
@@ -33,6 +41,9 @@ MOST_NOISY = 2
 """A power of ten of the loss, below which answers with noise are never exact."""
 
 CHART_WIDTH = 460
+
+OWN = "own"
+"""What the method of a config is called among its cases."""
 
 
 LOWEST, HIGHEST, STEPS = -2, 2, 120
@@ -109,7 +120,7 @@ def amount_for(
         found = reaches(with_amount(chain, _rounded(10**at)), schema, geography)
         one = next((one for one in found if one.name == target), None)
         if one is None or one.people is None or (one.people == 0 and at < MOST_NOISY):
-            raise InputError("accuracy", found=repr(target), expected="answers that have noise")
+            raise ConfigError("accuracy", found=repr(target), expected="answers that have noise")
         return log10(max(one.people, 1e-9) / people)
 
     slope = -0.5 if currency_of(chain) == "rho" else -1.0
@@ -123,7 +134,7 @@ def amount_for(
             slope = min((over - before[1]) / (at - before[0]), -0.1)
         before, at = (at, over), min(max(at - over / slope, -FURTHEST), FURTHEST)
     if over > 0.01:
-        raise InputError(
+        raise ConfigError(
             "accuracy",
             found=f"{people:g} people",
             expected=f"more: {currency_of(chain)} {10**at:.3g} does not reach that",
@@ -136,6 +147,133 @@ def _rounded(amount: float) -> Fraction:
     digits = 2 - int(log10(amount) // 1)
     whole = ceil(round(amount * 10**digits, 6))
     return Fraction(whole) / Fraction(10) ** digits
+
+
+def known_people(config: Config) -> Population:
+    """The cells and places of a config with nobody in them: what a plan and a promise need.
+
+    Where they are known only with the people, these are read, and not kept.
+    """
+    try:
+        found = config.population.nobody()
+    except ConfigError:
+        found = config.population.read()
+    none = np.empty(0, dtype=np.int32)
+    return replace(
+        found,
+        unit=none,
+        cell=none,
+        count=None,
+        quarters=None,
+        households=None,
+        record_keys=None,
+        reading=ReadSummary(),
+        plugin=POPULATIONS.outside(config.population),
+    )
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """One way to protect: its steps, its promise and its errors; or why it does not fit.
+
+    ``own`` is the one that the config's run uses.
+    """
+
+    name: str
+    steps: tuple[str, ...]
+    own: bool
+    guarantee: Guarantee | None = None
+    rows: tuple[Reach, ...] = ()
+    fault: str = ""
+
+
+def cards_of(config: Config, people: Population) -> list[MethodCard]:
+    """The method of a config and its cases, as they would be on these cells and places."""
+    return [_card(name, way, config, people) for name, way in ways_in(config).items()]
+
+
+def ways_in(config: Config) -> dict[str, Chain]:
+    """The method of a config and its cases, by name."""
+    cases = {case.name: Chain.of(case.mechanism) for case in config.case}
+    return {OWN: Chain.of(config.mechanism), **cases}
+
+
+def _card(name: str, chain: Chain, config: Config, people: Population) -> MethodCard:
+    made = MethodCard(name, tuple(part.name for part in chain.parts), own=name == OWN)
+    try:
+        promise = promise_of(config, chain, people)
+        rows = tuple(reaches(chain, people.schema, people.geography))
+        return replace(made, guarantee=promise, rows=rows)
+    except HeadcountError as error:
+        return replace(made, fault=str(error))
+
+
+@dataclass(frozen=True)
+class Dialled:
+    """What a loss buys.
+
+    where
+        loss    the loss, as it is typed
+        dial    where the dial stands for it
+        saved   whether it is the one of the config
+        rows    how far off answers will be
+        aim     the answers whose accuracy is named beside the loss
+    """
+
+    currency: str
+    loss: str
+    dial: int
+    saved: bool
+    rows: tuple[Reach, ...]
+    aim: Reach | None
+    promise: Guarantee
+
+    @property
+    def targets(self) -> list[Reach]:
+        """Answers for which an accuracy can be asked."""
+        return [one for one in self.rows if one.people]
+
+
+def dialled(
+    config: Config, people: Population, *, moved: str, asks: Mapping[str, str]
+) -> Dialled | None:
+    """What follows when one control is moved; None where a method has no loss to dial.
+
+    where
+        moved   "dial", "people" (an accuracy for ``asks["target"]``), or any other for the loss
+        asks    what the controls say, by name
+    """
+    saved = Chain.of(config.mechanism)
+    if not (currency := currency_of(saved)):
+        return None
+    domain, target, amount = (people.schema, people.geography), asks.get("target", ""), None
+    if moved == "dial":
+        amount = at_dial(asks.get("dial", ""))
+    elif moved == "people" and asks.get("people"):
+        wanted = float(exact(asks["people"], name="people"))
+        if not wanted > 0:
+            raise ConfigError("accuracy", found=asks["people"], expected="a number above 0")
+        amount = amount_for(saved, *domain, target=target, people=wanted)
+    elif asks.get("amount"):
+        amount = exact(asks["amount"], name=currency)
+    chain = saved if amount is None else with_amount(saved, amount)
+    rows = tuple(reaches(chain, *domain))
+    noisy = [one for one in rows if one.people]
+    return Dialled(
+        currency,
+        decimal(amount_of(chain), digits=12),
+        dial_of(amount_of(chain)),
+        amount_of(chain) == amount_of(saved),
+        rows,
+        next((one for one in noisy if one.name == target), _first_aim(noisy)),
+        promise_of(config, chain, people),
+    )
+
+
+def _first_aim(rows: list[Reach]) -> Reach | None:
+    """The total of a middle level, else whatever there is."""
+    found = [one for one in rows if one.query == "total"] or rows
+    return found[len(found) // 2] if found else None
 
 
 def draw_reaches(rows: Sequence[Reach]) -> str:

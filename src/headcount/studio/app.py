@@ -39,7 +39,7 @@ STATIC = {
     "studio.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-SCREENS = ("data", "plan", "run", "compare", "publish")
+SCREENS = ("data", "plan", "compare", "run", "publish")
 """What a config goes through, in order."""
 
 VEILED = "What stands in the data is shown when you have accepted that it is confidential."

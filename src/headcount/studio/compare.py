@@ -2,64 +2,58 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import shlex
 
-import tomlkit
 from starlette.responses import Response
 
 from headcount.config.load import load_comparison
+from headcount.config.methods import parts_of_chain, put_method
 from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
-from headcount.report.inside import report_inside
+from headcount.report.directory import MANIFEST
+from headcount.report.inside import ReportSection, report_inside
 from headcount.run.compare import INTERNAL, ways_of
 from headcount.studies.compare.methods import NONE
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.methods import as_tables, parts_of_chain, record_choice
-from headcount.studio.plan import domain
+from headcount.studio.known import comparison_folder, known, reader
 from headcount.studio.run import job_words
 
-
-def about(config: str) -> str:
-    """What the job of a config's comparison is called."""
-    return f"compare {config}"
-
-
-def comparison_folder(studio: Studio, config: str, how: Settings) -> str:
-    """Where the comparison of this very config goes: another text is another comparison."""
-    version = studio.texts.read(config).version[:8]
-    runs = "" if how.replicates is None else f"-{how.replicates}"
-    return f"comparisons/{Path(config).stem}-{how.preset}{runs}-{version}"
+SUMMARY = ("report-summary", "report-limits")
+"""Sections that are printed as a summary."""
 
 
 def show(studio: Studio, asked: Asked) -> Response:
     """The comparison, if there is one and it may be shown."""
-    loaded = load_comparison(studio.texts.read(asked.config).path)
-    studio.texts.load(asked.config)  # whose files are inside the folder
-    text = studio.texts.read(asked.config)
-    how = _how(asked)
+    config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
+    how, summary = _how(asked), bool(asked.query.get("summary"))
     out = comparison_folder(studio, asked.config, how)
-    report = studio.folder.inside(out) / INTERNAL / "report.html"
-    public = (
-        bool(getattr(loaded.population, "public", False)) or loaded.population.data_file is None
-    )
-    there, visible = report.is_file(), studio.accepted or public
+    read = reader(studio, f"{out}/{INTERNAL}")
+    there = bool(read(MANIFEST))  # which is written last
+    public = known(studio, config).public or config.population.data_file is None
+    visible = studio.accepted or public
+    sections: tuple[ReportSection, ...] = ()
+    if there and visible:
+        found = report_inside(read, source=f"{out}/{INTERNAL}/report.html")
+        sections = tuple(one for one in found if not summary or one.name in SUMMARY)
     return studio.page(
         "compare.html.j2",
         here="compare",
         config=asked.config,
         command=how.command(asked.config, out=out),
         how={"preset": how.preset, "replicates": how.replicates or ""},
-        presets=list(PRESETS),
+        presets={one: one for one in PRESETS},
         out=out,
         there=there,
         visible=visible,
-        confidential=there and visible and not public,
-        report=report_inside(report) if there and visible else None,
+        again=asked.again,
+        confidential=bool(sections) and not public,
+        sections=sections,
+        summary=summary,
+        choice=config.choice,
         text=text,
-        ways=[one for one in _ways(studio, asked, how) if one != NONE] if there else [],
-        undo=studio.texts.can_undo(text),
-        **job_words(studio, about(asked.config)),
+        ways={one: one for one in _ways(studio, asked, how) if one != NONE} if sections else {},
+        **job_words(studio, "compare", asked.config),
     )
 
 
@@ -73,37 +67,14 @@ def _how(asked: Asked) -> Settings:
 
 
 def start(studio: Studio, asked: Asked) -> Response:
-    """Compare; the same command goes on where it was stopped. Nothing is spent."""
+    """Compare by the command that the page shows; it goes on where it was stopped."""
     how = _how(asked)
     out = comparison_folder(studio, asked.config, how)
-    studio.texts.load(asked.config)
     studio.folder.inside(out)
-    words = ["compare", asked.config, "--preset", how.preset, "--out", out]
-    if how.replicates is not None:
-        words += ["--replicates", str(how.replicates)]
-    studio.jobs.start(about(asked.config), words)
-    return _back(studio, asked, how)
-
-
-def _back(studio: Studio, asked: Asked, how: Settings) -> Response:
-    return studio.go(
-        "/compare", config=asked.config, preset=how.preset, replicates=how.replicates or ""
-    )
-
-
-def progress(studio: Studio, asked: Asked) -> Response:
-    """The bar that moves; in the end the page is loaded again."""
-    found = job_words(studio, about(asked.config))
-    page = studio.page("progress.html.j2", config=asked.config, path="/compare/progress", **found)
-    if found["job"] != "running":
-        page.headers["HX-Refresh"] = "true"
-    return page
-
-
-def cancel(studio: Studio, asked: Asked) -> Response:
-    """Stop it; finished cases are kept."""
-    studio.jobs.cancel(about(asked.config))
-    return _back(studio, asked, _how(asked))
+    command = shlex.split(how.command(asked.config, out=out))
+    studio.jobs.start(f"compare {asked.config}", command[1:])
+    runs = how.replicates or ""
+    return studio.go("/compare", config=asked.config, preset=how.preset, replicates=runs)
 
 
 def choose(studio: Studio, asked: Asked) -> Response:
@@ -112,15 +83,12 @@ def choose(studio: Studio, asked: Asked) -> Response:
     ways = _ways(studio, asked, _how(asked))
     if name not in ways:
         raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
-
-    def change(document: tomlkit.TOMLDocument) -> None:
-        document["mechanism"] = as_tables(parts_of_chain(ways[name].parts))
-        record_choice(document, name, reason)
-
-    return studio.edit(asked, change, back="/plan")
+    parts = parts_of_chain(ways[name].parts)
+    return studio.edit(asked, lambda text: put_method(text, name, parts, reason), back="/plan")
 
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:
     """The ways of the comparison by name, as the command finds them."""
+    people = known(studio, studio.texts.load(asked.config))
     loaded = load_comparison(studio.texts.read(asked.config).path)
-    return ways_of(loaded, how, *domain(studio, studio.texts.load(asked.config)))
+    return ways_of(loaded, how, people.schema, people.geography)

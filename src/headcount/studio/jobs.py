@@ -11,11 +11,11 @@ import logging
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from time import monotonic
 from typing import Any
 
 from headcount.errors import RunError
@@ -39,7 +39,6 @@ class Job:
     process: subprocess.Popen[bytes]
     said: Path
     progress: Path
-    began: float = field(default_factory=monotonic)
     cancelled: bool = False
 
     @property
@@ -59,7 +58,14 @@ class Job:
     @property
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
-        return self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
+        said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
+        signal = -(self.process.poll() or 0)
+        killed = signal > 0 and not self.cancelled
+        return f"{said}The command was ended from outside (signal {signal})." if killed else said
+
+    def described(self) -> dict[str, Any]:
+        """Its state, how far it is and what it has said, for a page."""
+        return {"job": self.state, "far": self.how_far(), "said": self.words}
 
     def how_far(self) -> dict[str, Any]:
         """What it does now, and how much of it is done."""
@@ -78,6 +84,7 @@ class Jobs:
         self._scratch = TemporaryDirectory(prefix="headcount-studio-")
         self._jobs: dict[str, Job] = {}
         self._lock = RLock()
+        self._numbers = count()
 
     def find(self, about: str) -> Job | None:
         """The last job about something."""
@@ -94,7 +101,7 @@ class Jobs:
             before = self._jobs.get(about)
             if before is not None and before.running:
                 return before
-            number = len(list(Path(self._scratch.name).iterdir()))
+            number = next(self._numbers)
             said = Path(self._scratch.name) / f"{number}.txt"
             progress = Path(self._scratch.name) / f"{number}.progress"
             command = (*arguments, "--progress-file", str(progress))

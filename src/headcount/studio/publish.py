@@ -8,16 +8,10 @@ from starlette.responses import Response, StreamingResponse
 
 from headcount.errors import RunError
 from headcount.release.directory import RunDirectory
+from headcount.release.pack import write_zip
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import read_receipt
-from headcount.run.publish import (
-    WITHHELD,
-    outgoing,
-    publish_checks,
-    python_script,
-    shell_script,
-    write_zip,
-)
+from headcount.run.publish import WITHHELD, ReleaseAgain, outgoing, publish_checks
 from headcount.studio.app import Asked, Studio
 
 IN_MEMORY = 64 << 20
@@ -25,9 +19,8 @@ IN_MEMORY = 64 << 20
 
 def show(studio: Studio, asked: Asked) -> Response:
     """File by file, with checks and scripts."""
-    config = studio.texts.load(asked.config)
-    directory = RunDirectory(config.run.out)
-    out = studio.folder.name_of(config.run.out)
+    directory = RunDirectory(studio.texts.load(asked.config).run.out)
+    out = studio.folder.name_of(directory.path)
     if not directory.is_complete:
         return studio.page(
             "said.html.j2",
@@ -36,29 +29,27 @@ def show(studio: Studio, asked: Asked) -> Response:
             title="There is no release yet",
             said=f"{out} holds no finished release. Run the config first.",
         )
-    receipt = read_receipt(directory.release)
-    text = studio.texts.read(asked.config).text
+    again = ReleaseAgain.of(directory, asked.config, root=studio.folder.root)
     return studio.page(
         "publish.html.j2",
         here="publish",
         config=asked.config,
-        command=f"headcount protect {asked.config}",
+        command=studio.command("protect", asked.config),
         out=out,
         files=outgoing(directory),
         withheld=WITHHELD,
         checks=publish_checks(directory),
-        promise=guarantee_from_json(receipt["guarantee"]),
-        shell=shell_script(asked.config, out),
-        python=python_script(asked.config, text),
+        promise=guarantee_from_json(read_receipt(directory.release)["guarantee"]),
+        shell=again.shell(),
+        python=again.python(),
     )
 
 
 def archive(studio: Studio, asked: Asked) -> Response:
     """A zip of ``release/`` alone."""
-    config = studio.texts.load(asked.config)
-    directory = RunDirectory(config.run.out)
+    directory = RunDirectory(studio.texts.load(asked.config).run.out)
     if not directory.is_complete:
-        raise RunError(f"{config.run.out.name}: found no finished release, expected one to pack")
+        raise RunError(f"{directory.path.name}: found no finished release, expected one to pack")
     packed = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed when it is sent
     write_zip(directory, packed)
     packed.seek(0)

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
 
 from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
 from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, Prefixes
-from headcount.population._placed import listed_geography
+from headcount.population._placed import UNITS_READ_OFF, listed_geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
 from headcount.population.households import Households
@@ -64,6 +66,16 @@ class Source(ABC):
             expected="a kind with a public list of units, or a generated one",
         )
 
+    def nobody(self) -> Population:
+        """These cells and places with nobody in them, and all that a guarantee says of them."""
+        schema, geography = self.domain()
+        none = np.empty(0, dtype=np.int32)
+        return Population(self.kind, schema, geography, none, none, **self._known())
+
+    def _known(self) -> dict[str, Any]:
+        """What the settings tell of a population besides its cells and places."""
+        return {}
+
     @property
     def places_from(self) -> Path | None:
         """The file of people or of their homes that ``domain`` reads places from, if it does."""
@@ -94,6 +106,10 @@ class Generated(Source):
         """The cells and places of people who do not exist, so that all of it is public."""
         people = self.read()
         return people.schema, people.geography
+
+    def nobody(self) -> Population:
+        """The people themselves, who do not exist."""
+        return self.read()
 
     @property
     def data_file(self) -> Path | None:
@@ -169,6 +185,11 @@ class FromTables(Source):
                 "known from the people alone",
             )
         return listed_geography(self.units, source, totals, self.format)
+
+    @property
+    def places_read_off(self) -> tuple[str, ...]:
+        """That the list of units was read from the data, if it was."""
+        return UNITS_READ_OFF if self.units is None or self.units_from_data else ()
 
     @property
     def keys(self) -> KeyColumn | None:

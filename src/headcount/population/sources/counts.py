@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from headcount.fields import FilePath
 from headcount.geography import Geography
 from headcount.population.population import Population
-from headcount.population.readers import read_counts
+from headcount.population.readers import one_of_counts, read_counts
 from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
@@ -68,6 +68,13 @@ class CountsTable(FromTables):
     def domain(self) -> tuple[Schema, Geography]:
         """The cells of the schema, and the places of the list of units."""
         return load_schema(self.schema), self.places(self.geography, self.totals)
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": self.places_read_off,
+            "one_person": one_of_counts(self.totals, self.choice),
+        }
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the counts, and the living quarters if there are any."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from headcount.counted import CountsOf
 from headcount.fields import APART, FilePath
 from headcount.geography import Geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import TopLevel, read_places_2020, read_units_2020
+from headcount.population.redistricting_2020 import (
+    HOMES_READ_OFF,
+    TopLevel,
+    read_places_2020,
+    read_units_2020,
+)
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
@@ -53,6 +59,13 @@ class H12020(Source):
             blocks=self.blocks, units=self.units, homes=True, whole=self.whole, form=self.format
         )
         return load_schema("h1-2020"), places
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": HOMES_READ_OFF,
+            "counted": CountsOf.HOUSING_UNITS,
+        }
 
     @property
     def places_from(self) -> Path:

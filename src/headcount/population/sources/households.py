@@ -14,6 +14,7 @@ from headcount.geography import Geography
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.household_readers import KINDS, read_households
 from headcount.population.households import Households
+from headcount.population.people_table import left_out_by
 from headcount.population.population import Population
 from headcount.population.sources._base import (
     FromTables,
@@ -104,8 +105,14 @@ class HouseholdTables(InDwellings, FromTables):
         places = self.places(self.geography, self.totals)
         return self.chosen(self._without_people(places)).schema, places
 
+    def nobody(self) -> Population:
+        """These cells and places with nobody in them, and all that a guarantee says of them."""
+        return self.chosen(self._without_people(self.domain()[1]))
+
     def _without_people(self, places: Geography) -> Households:
         """The attributes and places as they are read, with nobody in them."""
+        own = (*self.attribute, *self.dwelling_attribute)
+        levels = (said for one in own for said in one.read_off)
         persons, dwellings = (
             tuple(one.attribute(one.known_levels or ()) for one in those)
             for those in (self.attribute, self.dwelling_attribute)
@@ -122,6 +129,9 @@ class HouseholdTables(InDwellings, FromTables):
             first=np.zeros(1, dtype=np.int64),
             persons={one.name: none for one in persons},
             dwellings={one.name: none for one in dwellings},
+            public=self.public,
+            read_off=(*self.places_read_off, *levels),
+            left_out=left_out_by(self.choice, own),
         )
 
     def read(self, progress: Progress = silent) -> Population:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from headcount.fields import FilePath
 from headcount.geography import Geography
-from headcount.population.ipums1940 import Orphans, read_ipums1940, read_places, schema_1940
+from headcount.population._placed import UNITS_READ_OFF
+from headcount.population.ipums1940 import (
+    Orphans,
+    one_record,
+    read_ipums1940,
+    read_places,
+    schema_1940,
+)
 from headcount.population.population import Population
 from headcount.population.source import lines_digest
 from headcount.population.sources._base import FromFile
@@ -46,6 +54,13 @@ class Ipums1940(FromFile):
     def domain(self) -> tuple[Schema, Geography]:
         """The cells of 1940, and the places of the units (H)."""
         return schema_1940(nurse_nva_0=self.nurse_nva_0), read_places(self.file)
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": UNITS_READ_OFF,
+            "one_person": one_record(self.orphans),
+        }
 
     @property
     def places_from(self) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from headcount.engines import Engine
 from headcount.errors import ConfigError
@@ -91,6 +91,14 @@ class Microdata(FromTables):
                 expected="levels = [...]: without a list they are known from the people alone",
             )
         return self._schema(), self.places(self.geography, self.totals)
+
+    def _known(self) -> dict[str, Any]:
+        levels = (said for one in self.attribute for said in one.read_off)
+        return {
+            "public": self.public,
+            "read_off": (*self.places_read_off, *levels),
+            "one_person": self.table.one_person,
+        }
 
     @property
     def zeros(self) -> tuple[Combination, ...]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from headcount.fields import APART, FilePath
 from headcount.geography import Geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import TopLevel, read_persons_2020, read_places_2020
+from headcount.population.redistricting_2020 import (
+    PERSONS_READ_OFF,
+    TopLevel,
+    read_persons_2020,
+    read_places_2020,
+)
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
@@ -60,6 +65,12 @@ class Redistricting2020(Source):
             blocks=self.blocks, units=self.units, homes=False, whole=self.whole, form=self.format
         )
         return load_schema("redistricting-2020"), places
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": () if self.units is None else PERSONS_READ_OFF,
+        }
 
     @property
     def places_from(self) -> Path | None:
