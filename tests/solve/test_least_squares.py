@@ -11,7 +11,7 @@ from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
 from headcount.bench.problems import SETTINGS, problem
 from headcount.solve import _kernel as kernel
 from headcount.solve import general
-from headcount.solve._ssn import STUCK
+from headcount.solve._newton import STUCK
 from headcount.solve.batch import Batch
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import margins, objective, violation

@@ -6,9 +6,11 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
+from headcount.solve._held import held_slots, in_band
+from headcount.solve._newton import IMPOSSIBLE, SOLVED, STUCK, newton
 from headcount.solve._pack import FEASIBLE, PROXIMAL_FAMILY, pack
 from headcount.solve._reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
-from headcount.solve._ssn import IMPOSSIBLE, SOLVED, STUCK, Free, newton, primal
+from headcount.solve._ssn import Free, primal
 from headcount.solve.batch import NO_BOUND, BatchArrays
 
 SMOOTHING = (0.5, 0.1, 0.0, 5.0)
@@ -16,8 +18,8 @@ NEWTON_LIMIT = 200
 PROXIMAL_LIMIT = 500  # Newton steps of all rounds together
 PROXIMAL_MOVE = 1e-6
 # Most answers in a band around an earlier one end at its edge, where a large weight finds them in
-# few steps; for what is left inside it falls from round to round, and so does the tolerance.
-BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 1e-2
+# few steps; for what is left inside it falls from round to round, and the tolerance is squared.
+BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 0.1
 # The rows of a table of bands: a slot's own weight and answer (0 where it has none), and the weight
 # that pulls it, 0 for a slot that is not pulled, towards a centre.
 OWN_WEIGHT, OWN_ANSWER, PULL, CENTRE = 0, 1, 2, 3
@@ -58,12 +60,6 @@ def pull(slots: Floats, bands: Floats, s: int, centre: float, weight: float) -> 
     both = bands[OWN_WEIGHT, s] + weight
     own = bands[OWN_WEIGHT, s] * bands[OWN_ANSWER, s]
     slots[WEIGHT, s], slots[MARGIN, s] = both, (own + weight * centre) / both
-
-
-@njit(nogil=True, cache=True)
-def in_band(slots: Floats, s: int) -> bool:
-    """Whether a slot has a band: bounds are whole persons apart, and only a band is narrower."""
-    return bool(0.0 < slots[HIGH, s] - slots[LOW, s] < 1.0)
 
 
 @njit(nogil=True, cache=True)
@@ -234,7 +230,7 @@ def solve_parent(
         if begin.size > 0:
             centre[:] = begin[source]
         free.target[:] += free.stand_in * centre
-    bands = own_answers(free.slots)
+    bands, held = own_answers(free.slots), held_slots(free)
     for smoothing in SMOOTHING:
         attempt += 1
         nu = np.zeros(free.slots.shape[1])
@@ -245,14 +241,16 @@ def solve_parent(
         loose = BAND_LOOSE if banded else 0.0
         while left > 0:
             ceiling = np.inf if b.is_root else highest(free)
-            ended, n, m = newton(nu, free, max(tolerance, loose), smoothing, left, ceiling, u, tau)
+            ended, n, m = newton(
+                nu, free, held, max(tolerance, loose), smoothing, left, ceiling, u, tau
+            )
             steps, conjugate, left = steps + n, conjugate + m, left - max(n, 1)
             if ended == IMPOSSIBLE:
                 return IMPOSSIBLE, attempt, steps, conjugate
             if ended == STUCK:
                 break
             near = not stand_ins or recentre(nu, u, free, soft, centre, bands) <= PROXIMAL_MOVE
-            near, loose = near and loose <= tolerance, loose * 0.01
+            near, loose = near and loose <= tolerance, loose * loose
             if near:
                 settle(free, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate

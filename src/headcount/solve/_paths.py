@@ -62,11 +62,11 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
     )
-    paths, patience = 0, PATIENCE * (size + count)
+    paths, patience, aimed = 0, PATIENCE * (size + count), tree.price.any()
     left = patience
     for s in range(count):
         while excess[s] > 0:
-            if left < 0:
+            if aimed and left < 0:
                 look_back(arcs, steps, tree, work)
                 left = patience
             end, looked = _search(s, arcs, steps, tree, work)

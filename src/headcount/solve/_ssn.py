@@ -43,7 +43,6 @@ from headcount.solve._reduce import Slots
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
 
 PROJECTION_LIMIT, CONJUGATE_LIMIT = 1000, 500
-SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 
 
 class Free(NamedTuple):
@@ -329,69 +328,3 @@ def direction(
             along[s] = rest[s] * inverse[s] + beta * along[s]
         rho = new
     return CONJUGATE_LIMIT
-
-
-@njit(nogil=True, cache=True)
-def newton(
-    nu: Floats,
-    free: Free,
-    tolerance: float,
-    smoothing: float,
-    limit: int,
-    ceiling: float,
-    u: Floats,
-    tau: Floats,
-) -> tuple[int, int, int]:
-    """Maximise the dual from nu; x = max(u, 0) afterwards. How it ended, steps, CG steps.
-
-    A dual value is below that of every feasible answer. So one above ``ceiling``, which no answer
-    can exceed, proves that there is none.
-    """
-    n = nu.size
-    work, sums, f = np.empty(u.size), np.empty(n), np.empty(n)
-    step, trial, cg = np.empty(n), np.empty(n), np.empty((4, n))
-    jacobian = Jacobian(
-        np.empty(u.size),
-        np.empty(free.start.size, np.uint64),
-        np.empty(free.total.size),
-        np.empty((2, free.who.size), np.uint32),
-        np.empty(n),
-        np.empty(n),
-    )
-    value, size = primal(nu, free, tau, u, sums, work)
-    more, extra, worst = residual(nu, free.slots, sums, f)
-    value, size = value + more, size + extra
-    first, delta, shift, conjugate = worst, 0.0, 1e-3, 0
-    for i in range(limit):
-        if worst <= tolerance:
-            return SOLVED, i, conjugate
-        if value - 1e-9 * size > ceiling:
-            return IMPOSSIBLE, i, conjugate
-        if not np.isfinite(worst):
-            return STUCK, i, conjugate
-        delta = smoothing * worst if worst < 1e-3 else max(smoothing * worst, 0.5 * delta)
-        soften_slots(nu, free.slots, delta, jacobian)
-        rows, pairs = soften_cells(free, u, delta, jacobian, work)
-        relative = max(0.03, min(0.3, 10.0 * worst / (1.0 + first)))
-        conjugate += direction(f, jacobian, rows, pairs, shift, relative, step, cg, work)
-        slope = dot(f, step)
-        alpha, backtracks = 1.0, 0
-        while True:
-            trial[:] = nu + alpha * step
-            new, extent = primal(trial, free, tau, u, sums, work)
-            more, extra, worst = residual(trial, free.slots, sums, f)
-            new, extent = new + more, extent + extra
-            enough = value + 1e-4 * alpha * slope - 1e-15 * (size + extent)
-            if new >= enough or backtracks == 30:
-                break
-            backtracks += 1
-            after = dot(f, step)
-            secant = slope / (slope - after) if after < slope else 0.5
-            alpha *= min(max(secant, 0.1), 0.5)
-        nu[:] = trial
-        value, size = new, extent
-        if backtracks == 0:
-            shift = max(shift * 0.1, 1e-9)
-        elif backtracks >= 2:
-            shift = min(shift * 8.0, 1e3)
-    return SOLVED if worst <= tolerance else STUCK, limit, conjugate

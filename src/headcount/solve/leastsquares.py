@@ -85,7 +85,7 @@ def _finish(
     violation: Floats,
 ) -> Solved:
     """Hand what is stuck to a general solver."""
-    from headcount.solve._ssn import IMPOSSIBLE, STUCK
+    from headcount.solve._newton import IMPOSSIBLE, STUCK
     from headcount.solve.general import solve_general
 
     status = np.where(counts[:, 0] == IMPOSSIBLE, Status.INFEASIBLE, Status.SOLVED)

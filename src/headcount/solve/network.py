@@ -115,7 +115,8 @@ def plant(
 ) -> RoundingTree:
     """The variables of parent p and its forest, with margins of 0 and no aims.
 
-    A group in which a child can have nobody, and need not have anybody, is left out.
+    A group in which a child can have nobody, and need not have anybody, is left out unless a bound
+    is below 0.
 
     where
         above, leaf   the forest of groups of cells, the same in every child; the smallest group
@@ -131,7 +132,8 @@ def plant(
             _need(b.var_child[v] - kids, leaf[e - e0], above, number)
     for t in range(nodes):
         for c in range(n_kids if column[t] >= 0 else 0):
-            if low[kids + c, column[t]] > 0 or high[kids + c, column[t]] < 0:
+            # Below 0 nobody can go either, but a search looks there, and so chooses among ties.
+            if low[kids + c, column[t]] != 0 or high[kids + c, column[t]] < 0:
                 _need(c, t, above, number)
     needed = np.flatnonzero(number == 0)
     number[needed] = np.arange(len(needed))
