@@ -56,12 +56,19 @@ class Job:
         return "stopped" if self.cancelled else "failed"
 
     @property
+    def ending(self) -> str:
+        """How it has ended, without its own words, which may quote the data."""
+        code = self.process.poll() or 0
+        if code < 0:
+            return f"The command was ended from outside (signal {-code})."
+        return f"The command ended with exit code {code}."
+
+    @property
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
         said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
-        signal = -(self.process.poll() or 0)
-        killed = signal > 0 and not self.cancelled
-        return f"{said}The command was ended from outside (signal {signal})." if killed else said
+        killed = (self.process.poll() or 0) < 0 and not self.cancelled
+        return f"{said}{self.ending}" if killed else said
 
     def described(self) -> dict[str, Any]:
         """Its state, how far it is and what it has said, for a page."""

@@ -19,7 +19,7 @@ from headcount.release.directory import RunDirectory
 from headcount.run.close import close_run
 from headcount.run.forecast import needs
 from headcount.run.protect import Prepared, prepare_run
-from headcount.studio.app import Asked, Studio, require
+from headcount.studio.app import VEILED, Asked, Studio, require
 from headcount.studio.known import stamps
 from headcount.studio.start import run_state
 from headcount.tabulate.summary import summarize
@@ -63,6 +63,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         "run.html.j2",
         here="run",
         config=asked.config,
+        again=asked.again,
         command=studio.command("protect", asked.config),
         out=studio.folder.name_of(config.run.out),
         state=run_state(studio, config.run.out, asked.config),
@@ -74,7 +75,10 @@ def job_words(studio: Studio, what: str, config: str) -> dict[str, Any]:
     """What can be said of a job: "protect" or "compare", and the config that it is about."""
     job = studio.jobs.find(f"{what} {config}")
     words = {"what": what, "job": None, "far": None, "said": ""}
-    return words if job is None else words | job.described()
+    if job is None:
+        return words
+    veil = job.state == "failed" and not studio.accepted
+    return words | job.described() | ({"said": f"{job.ending}\n{VEILED}"} if veil else {})
 
 
 def progress(studio: Studio, asked: Asked) -> Response:
