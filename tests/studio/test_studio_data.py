@@ -360,7 +360,7 @@ def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(clien
     client.studio.jobs.start("protect code.toml", ["protect", "code.toml"]).process.wait()
     text = client.get("/run", config="code.toml").text
     assert "4711" not in text
-    assert "The command ended with exit code 2." in text
+    assert "code.csv: column &#39;geoid&#39;, line 3: found ..., expected a code of" in text
     client.post("/accept", **client.form("/run", "/accept", config="code.toml"))
     assert "found '4711'" in html.unescape(client.get("/run", config="code.toml").text)
 

@@ -56,19 +56,18 @@ class Job:
         return "stopped" if self.cancelled else "failed"
 
     @property
-    def ending(self) -> str:
-        """How it has ended, without its own words, which may quote the data."""
-        code = self.process.poll() or 0
-        if code < 0:
-            return f"The command was ended from outside (signal {-code})."
-        return f"The command ended with exit code {code}."
-
-    @property
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
         said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
-        killed = (self.process.poll() or 0) < 0 and not self.cancelled
-        return f"{said}{self.ending}" if killed else said
+        return said if self.cancelled or (self.process.poll() or 0) >= 0 else f"{said}{self.ending}"
+
+    @property
+    def ending(self) -> str:
+        """How it has failed, without values of the data, which its own words may quote."""
+        code = self.process.poll() or 0
+        if code < 0:
+            return f"The command was ended from outside (signal {-code})."
+        return str(self.how_far().get("fault", f"The command ended with exit code {code}."))
 
     def described(self) -> dict[str, Any]:
         """Its state, how far it is and what it has said, for a page."""

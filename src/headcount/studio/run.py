@@ -77,8 +77,10 @@ def job_words(studio: Studio, what: str, config: str) -> dict[str, Any]:
     words = {"what": what, "job": None, "far": None, "said": ""}
     if job is None:
         return words
-    veil = job.state == "failed" and not studio.accepted
-    return words | job.described() | ({"said": f"{job.ending}\n{VEILED}"} if veil else {})
+    words |= job.described()
+    if job.state == "failed" and not studio.accepted and job.ending not in job.words:
+        words["said"] = f"{job.ending}\n{VEILED}"
+    return words
 
 
 def progress(studio: Studio, asked: Asked) -> Response:
