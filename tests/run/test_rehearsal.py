@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headcount.config.load import read_config
@@ -16,7 +18,9 @@ hidden,,,,12.5
 
 
 def test_a_rehearsal_has_the_method_and_no_other_on_made_up_people():
-    parts = [{"name": "person-swapping", "rate": "0.1", "kind": "random", "level": "Bezirk"}]
+    parts: list[dict[str, Any]] = [
+        {"name": "person-swapping", "rate": "0.1", "kind": "random", "level": "Bezirk"}
+    ]
     parts.append({"name": "cell-key", "maximum": 2, "variance": 1})
     text = rehearsal_text("swapped", parts, out="runs/x")
     config = read_config(parse_toml(text, source="r"), source="r")

@@ -18,7 +18,7 @@ from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
-from headcount.studio.jobs import Job
+from headcount.run.jobs import Job
 from tests.studio.client import Answer, Client, running
 from tests.studio.people import declare, messy_people
 

@@ -226,8 +226,7 @@ class NoisyTree:
                 if one is not None:
                     assert one.law is not None
                     taken = one.weight * estimated[at, name][of_unit == number]
-                    if taken.any():
-                        found.append((one.law, taken))
+                    found.append((one.law, taken))
         return found
 
     def _noise_in(self, level: str, query: str, unit: int) -> PlannedNoise | None:

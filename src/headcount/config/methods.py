@@ -12,7 +12,7 @@ from headcount.errors import ConfigError, did_you_mean
 from headcount.geography import Geography
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.privacy.loss import decimal
-from headcount.typed import shaping
+from headcount.typed import given
 
 MethodTable = dict[str, Any]
 
@@ -44,7 +44,7 @@ def parts_of(name: str, geography: Geography) -> list[MethodTable]:
 
 def parts_of_chain(parts: Iterable[PreTabular | PostTabular]) -> list[MethodTable]:
     """The tables of steps as they are, without what is as by default."""
-    return [{"name": one.name, **_values(shaping(one))} for one in parts]
+    return [{"name": one.name, **_values(given(one))} for one in parts]
 
 
 def _values(value: Any) -> Any:
@@ -104,8 +104,9 @@ def take_case(document: tomlkit.TOMLDocument, name: str, reason: str) -> None:
 def put_method(
     document: tomlkit.TOMLDocument, name: str, parts: Sequence[MethodTable], reason: str
 ) -> None:
-    """Another method, and in ``[choice]`` which it is and why."""
-    document["mechanism"] = as_tables(parts)
+    """Another method, or the same where there are no parts; and in ``[choice]`` which and why."""
+    if parts:
+        document["mechanism"] = as_tables(parts)
     document["choice"] = {"case": name, "reason": " ".join(reason.split())}
 
 

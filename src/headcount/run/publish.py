@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import Any
 
-from headcount.config.load import config_to_json
+from headcount.config.settings import Config
 from headcount.errors import HeadcountError
 from headcount.release.dictionary import DICTIONARY
 from headcount.release.directory import RunDirectory
@@ -17,6 +16,7 @@ from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import MANIFEST, RECEIPT, check_files, read_receipt
 from headcount.run.protect import kept_config
 from headcount.toml_files import to_toml
+from headcount.typed import given
 
 WHAT = {
     MANIFEST: "every file with its SHA-256: whoever copies the release can check it",
@@ -132,7 +132,7 @@ class ReleaseAgain:
         """From a run below ``root``, whose config has a name there."""
         name = str(PurePosixPath(config).with_suffix("")) + AGAIN
         beside = (root / config).parent
-        tables = json.loads(config_to_json(kept_config(directory)))
+        tables = _tables(kept_config(directory))
         out = directory.path.with_name(directory.path.name + AGAIN)
         tables["run"]["out"] = str(out)
         here = _from(tables, root=root, beside=beside)
@@ -173,6 +173,18 @@ class ReleaseAgain:
                 "",
             )
         )
+
+
+def _tables(config: Config) -> dict[str, Any]:
+    """The tables of a config, without what is as by default."""
+    made = {
+        "population": {"kind": config.population.kind, **given(config.population)},
+        "mechanism": [{"name": one.name, **given(one)} for one in config.mechanism],
+        "metric": [{"name": one.name, **given(one)} for one in config.metric],
+        "attack": [{"name": one.name, **given(one)} for one in config.attack],
+        "run": given(config.run),
+    }
+    return {key: table for key, table in made.items() if table}
 
 
 def _from(value: Any, *, root: Path, beside: Path) -> Any:

@@ -40,7 +40,8 @@ FURTHEST, MOST_SECANTS = 4.0, 12
 MOST_NOISY = 2
 """A power of ten of the loss, below which answers with noise are never exact."""
 
-CHART_WIDTH = 460
+CHART_WIDTH = 300
+"""So that it can be read on a telephone; on wider screens it is drawn larger."""
 
 OWN = "own"
 """What the method of a config is called among its cases."""
@@ -293,17 +294,17 @@ def draw_reaches(rows: Sequence[Reach]) -> str:
         alt.Chart(frame)
         .mark_point(filled=True, size=90)
         .encode(
-            x=alt.X("people:Q", title="19 of 20 answers are within so many people").scale(
-                type="log", nice=True
-            ),
+            x=alt.X("people:Q", title="19 out of 20 answers are within this many people")
+            .scale(type="log", nice=True)
+            .axis(labelOverlap="greedy", labelSeparation=6),
             y=alt.Y("level:N", title=None, sort=levels),
-            color=alt.Color("query:N", sort=queries, legend=alt.Legend(columns=3)).scale(
+            color=alt.Color("query:N", sort=queries, legend=alt.Legend(columns=2)).scale(
                 domain=queries, range=[look.colour for look in looks]
             ),
             shape=alt.Shape("query:N", sort=queries).scale(
                 domain=queries, range=[look.symbol for look in looks]
             ),
         )
-        .properties(width=CHART_WIDTH, height=alt.Step(44))
+        .properties(width=CHART_WIDTH, height=alt.Step(34))
     )
     return svg_of(chart, alt_text="Expected errors by level; the table below has the numbers.")

@@ -24,8 +24,8 @@ from headcount.errors import ConfigError, HeadcountError, without_values
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.report.theme import dark_rules
 from headcount.run.folder import Folder
+from headcount.run.jobs import Jobs
 from headcount.run.texts import Texts
-from headcount.studio.jobs import Jobs
 from headcount.studio.security import FIELD, StudioKeys
 
 if TYPE_CHECKING:

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from typing import Any
 
 from starlette.responses import Response
 
 from headcount.config.load import load_comparison
-from headcount.config.methods import parts_of_chain, put_method
+from headcount.config.methods import parts_of_chain, put_method, take_case
 from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
 from headcount.report.directory import MANIFEST
-from headcount.report.inside import ReportSection, report_inside
+from headcount.report.inside import report_inside
 from headcount.run.compare import INTERNAL, ways_of
+from headcount.run.wanted import OWN, ways_in
 from headcount.studies.compare.methods import NONE
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.known import comparison_folder, known, reader
 from headcount.studio.run import job_words
 
+COMPARISONS = "comparisons/"
 SUMMARY = ("report-summary", "report-limits")
 """Sections that are printed as a summary."""
 
 
 def show(studio: Studio, asked: Asked) -> Response:
     """The comparison, if there is one and it may be shown."""
-    config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
-    how, summary = _how(asked), bool(asked.query.get("summary"))
+    text = studio.texts.read(asked.config)
+    how = _how(asked)
     out = comparison_folder(studio, asked.config, how)
-    read = reader(studio, f"{out}/{INTERNAL}")
-    there = bool(read(MANIFEST))  # which is written last
-    public = known(studio, config).public or config.population.data_file is None
-    visible = studio.accepted or public
-    sections: tuple[ReportSection, ...] = ()
-    if there and visible:
-        found = report_inside(read, source=f"{out}/{INTERNAL}/report.html")
-        sections = tuple(one for one in found if not summary or one.name in SUMMARY)
+    found = _report(studio, out)
     return studio.page(
         "compare.html.j2",
         here="compare",
@@ -44,17 +41,42 @@ def show(studio: Studio, asked: Asked) -> Response:
         how={"preset": how.preset, "replicates": how.replicates or ""},
         presets={one: one for one in PRESETS},
         out=out,
-        there=there,
-        visible=visible,
         again=asked.again,
-        confidential=bool(sections) and not public,
-        sections=sections,
-        summary=summary,
-        choice=config.choice,
         text=text,
-        ways={one: one for one in _ways(studio, asked, how) if one != NONE} if sections else {},
+        ways={one: one for one in _ways(studio, asked, how) if one != NONE}
+        if found["sections"]
+        else {},
+        **found,
         **job_words(studio, "compare", asked.config),
     )
+
+
+def summary(studio: Studio, asked: Asked) -> Response:
+    """The beginning of a comparison and its limits, to be printed; also after the choice."""
+    out = require(asked.query.get("of", ""), "comparison")
+    found = _report(studio, out) if out.startswith(COMPARISONS) else {}
+    if not found.get("there"):
+        raise ConfigError(out, found="no comparison", expected=f"a finished one in {COMPARISONS}")
+    found["sections"] = [one for one in found["sections"] if one.name in SUMMARY]
+    return studio.page(
+        "summary.html.j2",
+        here="compare",
+        config=asked.config,
+        out=out,
+        again=asked.again,
+        choice=studio.texts.load(asked.config).choice,
+        **found,
+    )
+
+
+def _report(studio: Studio, out: str) -> dict[str, Any]:
+    """The report of a finished comparison, if it is there and may be shown."""
+    read = reader(studio, f"{out}/{INTERNAL}")
+    manifest = read(MANIFEST)  # which is written last
+    public = bool(manifest) and json.loads(manifest).get("settings", {}).get("public") is True
+    visible = bool(manifest) and (studio.accepted or public)
+    sections = report_inside(read, source=f"{out}/{INTERNAL}/report.html") if visible else ()
+    return {"there": bool(manifest), "sections": sections, "confidential": visible and not public}
 
 
 def _how(asked: Asked) -> Settings:
@@ -83,8 +105,20 @@ def choose(studio: Studio, asked: Asked) -> Response:
     ways = _ways(studio, asked, _how(asked))
     if name not in ways:
         raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
-    parts = parts_of_chain(ways[name].parts)
-    return studio.edit(asked, lambda text: put_method(text, name, parts, reason), back="/plan")
+    # A comparison tries methods without their files: what the config has of them stays.
+    own = ways_in(studio.texts.load(asked.config)).items()
+    same = next((one for one, way in own if way.for_a_trial() == ways[name]), "")
+    parts = [] if same == OWN else parts_of_chain(ways[name].parts)
+
+    def change(text: Any) -> None:
+        if same in ("", OWN):
+            put_method(text, name, parts, reason)
+        else:
+            take_case(text, same, reason)
+
+    out = comparison_folder(studio, asked.config, _how(asked))
+    studio.edit(asked, change, back="/plan")
+    return studio.go("/compare/summary", config=asked.config, of=out)
 
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:

@@ -9,23 +9,17 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
-from headcount.config.files import paths_in
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
 from headcount.files import open_own
 from headcount.population import Population
+from headcount.run.confirm import stamps
 from headcount.run.wanted import known_people
 from headcount.studies.compare.settings import Settings
 from headcount.studio.app import Studio
 
 MOST_KEPT = 4
 _reading = Lock()
-
-
-def stamps(config: Config) -> list[tuple[str, int, int]]:
-    """The files of the population as they are now: other stamps may be other people."""
-    files = [path for path in paths_in(config.population) if path.is_file()]
-    return [(str(path), (now := path.stat()).st_size, now.st_mtime_ns) for path in files]
 
 
 def known(studio: Studio, config: Config) -> Population:

@@ -141,7 +141,7 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
 def _rehearsal(config: str, case: str, way: Chain) -> tuple[str, str]:
     """The name and the text of a rehearsal: of other settings, another."""
     called = "".join(c if c.isascii() and c.isalnum() else "-" for c in case)[:40]
-    parts = parts_of_chain(way.parts)
+    parts = parts_of_chain(way.for_a_trial().parts)
     version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
     stem = f"rehearse-{Path(config).stem}-{called}-{version}"
     return f"{stem}.toml", rehearsal_text(case, parts, out=f"runs/{stem}")

@@ -30,6 +30,7 @@ SCREENS: dict[tuple[str, str], str] = {
     ("POST", "/run/start"): "run.start",
     ("POST", "/run/close"): "run.close",
     ("GET", "/compare"): "compare.show",
+    ("GET", "/compare/summary"): "compare.summary",
     ("POST", "/compare/start"): "compare.start",
     ("POST", "/compare/choose"): "compare.choose",
     ("GET", "/progress"): "run.progress",

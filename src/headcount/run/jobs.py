@@ -1,7 +1,7 @@
-"""Long work of the studio: an ordinary command in a process of its own, and how far it is.
+"""Long work beside a program: an ordinary command in a process of its own, and how far it is.
 
 What a job makes is in the run directory, and the same command resumes it; here is only what the
-process says while it works. A job ends with the studio.
+process says while it works. A job ends with the program that started it.
 """
 
 from __future__ import annotations
@@ -59,15 +59,9 @@ class Job:
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
         said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
-        return said if self.cancelled or (self.process.poll() or 0) >= 0 else f"{said}{self.ending}"
-
-    @property
-    def ending(self) -> str:
-        """How it has failed, without values of the data, which its own words may quote."""
-        code = self.process.poll() or 0
-        if code < 0:
-            return f"The command was ended from outside (signal {-code})."
-        return str(self.how_far().get("fault", f"The command ended with exit code {code}."))
+        signal = -(self.process.poll() or 0)
+        killed = signal > 0 and not self.cancelled
+        return f"{said}The command was ended from outside (signal {signal})." if killed else said
 
     def described(self) -> dict[str, Any]:
         """Its state, how far it is and what it has said, for a page."""
@@ -83,11 +77,11 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one start of the studio, by what they are about; each at most once at a time."""
+    """The jobs of one program, by what they are about; each at most once at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._scratch = TemporaryDirectory(prefix="headcount-studio-")
+        self._scratch = TemporaryDirectory(prefix="headcount-jobs-")
         self._jobs: dict[str, Job] = {}
         self._lock = RLock()
         self._numbers = count()
@@ -120,7 +114,7 @@ class Jobs:
                     stderr=subprocess.STDOUT,
                 )
             self._jobs[about] = Job(tuple(arguments), process, said, progress)
-            log.info("studio: started %s", arguments[0])
+            log.info("jobs: started %s", arguments[0])
             return self._jobs[about]
 
     def cancel(self, about: str) -> None:
