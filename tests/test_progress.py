@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from headcount.progress import ToFile
+import pytest
+
+from headcount.errors import InputError
+from headcount.progress import ToFile, fault_noted
 
 
 def test_a_file_notes_how_far_work_is(tmp_path: Path) -> None:
@@ -19,3 +22,12 @@ def test_a_total_that_is_not_known_is_null_and_one_that_is_given_stands(tmp_path
     assert json.loads(path.read_text()) == {"what": "pieces", "done": 2, "total": None}
     assert list(ToFile(path)(iter(()), what="none", total=0)) == []
     assert json.loads(path.read_text()) == {"what": "none", "done": 0, "total": 0}
+
+
+def test_why_work_failed_is_noted_without_values_of_the_data(tmp_path: Path) -> None:
+    error = InputError("a.csv", place="line 7", found="'4711'", expected="a number")
+    for path in (tmp_path / "far.json", None):
+        with pytest.raises(InputError, match="4711"), fault_noted(path):
+            raise error
+    note = json.loads((tmp_path / "far.json").read_text())
+    assert note == {"fault": "a.csv: line 7: found ..., expected a number"}

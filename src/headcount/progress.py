@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Protocol, TypeVar
 
+from headcount.errors import HeadcountError, without_values
 from headcount.files import write_text_atomic
 
 T = TypeVar("T")
@@ -66,3 +68,15 @@ class ToFile:
     def _note(self, what: str, done: int, total: int | None) -> None:
         note = {"what": what, "done": done, "total": total}
         write_text_atomic(self.path, json.dumps(note, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def fault_noted(path: Path | None) -> Iterator[None]:
+    """Note in the file of progress why work ends with an error: ``{"fault": ...}``, no values."""
+    try:
+        yield
+    except HeadcountError as error:
+        if path is not None:
+            note = {"fault": without_values(error)}
+            write_text_atomic(path, json.dumps(note, ensure_ascii=False) + "\n")
+        raise

@@ -13,7 +13,7 @@ from headcount.accuracy.areas import AreaErrors, Members
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import MOST_ANSWERS, lowest_gaining, pooled_weights
-from headcount.accuracy.tree import kind_variances
+from headcount.accuracy.tree import kind_variances, level_variances
 from headcount.accuracy.units import AnswerVariances
 from headcount.schema import Attribute, Recode, Schema, load_schema
 from headcount.tabulate import CELLS, Query, every_cell
@@ -32,6 +32,10 @@ def test_mean_variances_of_kinds_of_units_are_those_of_dense_least_squares(case:
             units = np.flatnonzero(kinds == kind).tolist()
             rows = np.vstack([case.told(name) @ dense.units[depth, unit] for unit in units])
             assert dense.agrees(float(found), rows)
+    for (depth, name), mean in level_variances(case.tree, case.components, names).items():
+        every = range(case.tree.units(depth))
+        rows = np.vstack([case.told(name) @ dense.units[depth, unit] for unit in every])
+        assert dense.agrees(mean, rows)
 
 
 @settings(max_examples=200, deadline=None)
@@ -137,28 +141,38 @@ def test_what_is_exact_at_two_levels_in_two_ways_leaves_no_rounding_errors_to_di
     assert found == pytest.approx(np.array(expected), abs=1e-12)
 
 
-def test_components_of_the_bureaus_schema_are_sixteen_of_size_three_or_one() -> None:
-    quarters = Attribute("quarters", tuple("01234567"))
-    others = [
-        Attribute(name, tuple(map(str, range(n)))) for name, n in (("a", 2), ("b", 2), ("c", 63))
-    ]
-    schema = Schema((quarters, *others))
-    groups = {"household": "0", "institution": "1234", "other": "567"}
-    recode = Recode.of(quarters, "levels", {name: list(own) for name, own in groups.items()})
-    components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
-    assert sorted(one.size for one in components.every) == [1] * 8 + [3] * 8
-
-
-def test_structural_zeros_make_components_larger_by_few_rows() -> None:
-    """With those of the redistricting schema eight of at most 7 rows instead of sixteen of 3."""
+def test_components_are_few_and_small_for_queries_like_those_of_2020() -> None:
+    """Of 2,016 cells with 126 structural zeros; a recode that no other query crosses is alone."""
     schema = load_schema("redistricting-2020")
     quarters = schema.attribute("hhgq")
     groups = {"household": quarters.levels[:1], "institution": quarters.levels[1:5]}
     recode = Recode.of(quarters, "levels", groups | {"other": quarters.levels[5:]})
-    components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
-    assert sorted({one.size for one in components.every}) == [2, 7]
-    cells = sum(copies * one.size for one, copies in components._copies.items())
-    assert cells == schema.possible.sum() == schema.size - 126
+    marginals = [("hhgq",), ("votingage",), ("cenrace",), ("votingage", "cenrace")]
+    asked = [Query("-".join(by), by) for by in marginals]
+    asked += [every_cell(schema), Query("total"), Query("levels", (recode,))]
+    for zeros, largest in (((), 3), (schema.structural_zeros, 5)):
+        own = Schema(schema.attributes, zeros)
+        components = Components.of(own, asked)
+        assert sum(one.copies * one.size for one in components.every) == own.possible.sum()
+        assert components.every[0].size <= max(one.size for one in components.every) == largest
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_on_components_together_every_query_is_what_it_is_on_the_cells(case: Case) -> None:
+    """The same eigenvalues, as often, of a random sum of all Q'Q."""
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, len(case.queries))
+    cells = case.schema.possible
+    whole = sum(
+        weight * (rows.T @ rows)[np.ix_(cells, cells)]
+        for weight, rows in zip(weights, case.queries.values(), strict=True)
+    )
+    found = []
+    for one in case.components.every:
+        parts = (case.components.precision(name, one) for name in case.queries)
+        small = sum(weight * part for weight, part in zip(weights, parts, strict=True))
+        found += [*np.linalg.eigvalsh(small)] * one.copies
+    assert np.sort(found) == pytest.approx(np.linalg.eigvalsh(whole), abs=1e-9)
 
 
 PLAIN = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))

@@ -356,6 +356,13 @@ def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(clien
     refused = client.post("/look", file="odd.csv", name="odd")
     assert "<5" not in html.unescape(refused.text)
     assert 'name="back" value="/look?file=odd.csv"' in refused.text
+    # What a command says that fails is of the same kind.
+    client.studio.jobs.start("protect code.toml", ["protect", "code.toml"]).process.wait()
+    text = client.get("/run", config="code.toml").text
+    assert "4711" not in text
+    assert "code.csv: column &#39;geoid&#39;, line 3: found ..., expected a code of" in text
+    client.post("/accept", **client.form("/run", "/accept", config="code.toml"))
+    assert "found '4711'" in html.unescape(client.get("/run", config="code.toml").text)
 
 
 def test_undo_leaves_alone_what_an_editor_has_changed(client: Client):

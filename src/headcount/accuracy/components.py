@@ -30,7 +30,8 @@ Structural zeros are known to be 0, without any answer. Atoms also keep levels a
 impossible with other levels of other attributes, so that a combination of atoms is possible as a
 whole or not at all, and what is impossible is left out of every component: its matrices lose these
 rows and columns. Contrasts of different atoms may leave out different ones; then they are
-components of their own.
+components of their own. In the end a component is taken apart where none of its matrices needs all
+of it (blocks.py): fewer queries ask about contrasts than about evens.
 
 For nested noisy answers over a tree see Hay et al. (2010), Boosting the accuracy of differentially
 private histograms through consistency; Cumings-Menon (2024), Full-information estimation for
@@ -47,12 +48,17 @@ from math import prod
 
 import numpy as np
 
+from headcount.accuracy.blocks import invariant_blocks
+from headcount.accuracy.known import NOTHING, symmetric
 from headcount.arrays import Flags, Floats, Ints
 from headcount.schema import Recode, Schema
 from headcount.tabulate import Query
 
+Picked = tuple[bool, ...]
+"""Of some attributes, or of some combinations of atoms."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Component:
     """A part of the cells on which every query is one small matrix.
 
@@ -60,15 +66,19 @@ class Component:
         contrasts   for each attribute whether it has its contrasts (True) or its evens
         possible    for each combination of atoms of the attributes that have evens, in the order of
                     the attributes, whether it can hold anybody together with these contrasts
+        basis       of the component, on the combinations that are possible: these x its size
+        copies      how often it is there: once for each combination of contrasts
     """
 
-    contrasts: tuple[bool, ...]
-    possible: tuple[bool, ...]
+    contrasts: Picked
+    possible: Picked
+    basis: Floats
+    copies: int
 
     @property
     def size(self) -> int:
         """The size of its matrices."""
-        return sum(self.possible)
+        return int(self.basis.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,26 +194,31 @@ class Components:
 
     @cached_property
     def every(self) -> tuple[Component, ...]:
-        """The components that have a dimension, that of evens everywhere first."""
-        return tuple(self._copies)
+        """The components that have a dimension, those of evens everywhere first."""
+        return tuple(
+            Component(contrasts, possible, basis, copies)
+            for (contrasts, possible), copies in self._products().items()
+            for basis in invariant_blocks(
+                [self._product(query, contrasts, possible) for query in self.groups], sum(possible)
+            )
+        )
 
-    @cached_property
-    def _copies(self) -> dict[Component, int]:
-        """Each component with how often it is there: once for each combination of contrasts."""
+    def _products(self) -> dict[tuple[Picked, Picked], int]:
+        """Choices of contrasts with what is possible beside them, and how many have that choice."""
         choices = product(
             *((False, True) if axis.levels > len(axis.sizes) else (False,) for axis in self.axes)
         )
-        found: dict[Component, int] = {}
+        found: dict[tuple[Picked, Picked], int] = {}
         for contrasts in choices:
             sizes = [axis.sizes - 1 for axis, one in zip(self.axes, contrasts, strict=True) if one]
             times = reduce(np.multiply.outer, sizes, np.ones((), dtype=np.int64)).reshape(-1)
             for possible, many in zip(self.with_contrasts(contrasts), times.tolist(), strict=True):
                 if many and possible.any():
-                    one = Component(contrasts, tuple(possible.tolist()))
+                    one = (contrasts, tuple(possible.tolist()))
                     found[one] = found.get(one, 0) + many
         return found
 
-    def with_contrasts(self, contrasts: tuple[bool, ...]) -> Flags:
+    def with_contrasts(self, contrasts: Picked) -> Flags:
         """What is possible with contrasts of some attributes.
 
         For each combination of their atoms, and each of the other attributes' atoms.
@@ -215,23 +230,50 @@ class Components:
 
     def precision(self, query: str, component: Component) -> Floats:
         """Q'Q of a query on a component."""
-        if (query, component) not in self._precisions:
-            self._precisions[query, component] = self._precision(query, component)
-        return self._precisions[query, component]
+        key = (query, component)
+        if key not in self._precisions:
+            whole = self._product(query, component.contrasts, component.possible)
+            found = component.basis.T @ whole @ component.basis
+            found[np.abs(found) < NOTHING * np.abs(whole).max()] = 0.0  # rounding errors of 0
+            self._precisions[key] = symmetric(found)
+        return self._precisions[key]
 
     @cached_property
     def _precisions(self) -> dict[tuple[str, Component], Floats]:
         """Those that were asked for before."""
         return {}
 
-    def _precision(self, query: str, component: Component) -> Floats:
-        rows = zip(self.axes, self.groups[query], component.contrasts, strict=True)
-        found = np.ones((1, 1))
-        for axis, group, contrast in rows:
-            one = np.array([[float(_asked_whole(axis, group))]]) if contrast else axis.even(group)
-            found = np.kron(found, one)
-        possible = np.array(component.possible)
-        return np.asarray(found[np.ix_(possible, possible)])
+    def _product(self, query: str, contrasts: Picked, possible: Picked) -> Floats:
+        """Q'Q on a choice of contrasts, and on all evens that are possible beside them."""
+        key = (query, contrasts, possible)
+        if key not in self._made:
+            found: Floats = np.ones((1, 1))
+            for one, contrast in zip(self._factors[query], contrasts, strict=True):
+                found = np.kron(found, one[contrast]).astype(np.float64, copy=False)
+            some = np.array(possible)
+            self._made[key] = np.asarray(found[np.ix_(some, some)])
+        return self._made[key]
+
+    @cached_property
+    def _made(self) -> dict[tuple[str, Picked, Picked], Floats]:
+        """Products that were asked for before."""
+        return {}
+
+    @cached_property
+    def _factors(self) -> dict[str, list[tuple[Floats, Floats]]]:
+        """Q'Q of each query on the evens and on a contrast of each attribute."""
+        return {
+            query: [
+                (axis.even(group), np.array([[float(_asked_whole(axis, group))]]))
+                for axis, group in zip(self.axes, groups, strict=True)
+            ]
+            for query, groups in self.groups.items()
+        }
+
+    def even_precision(self, query: str) -> Floats:
+        """Q'Q on all evens, those of ``even_cells``."""
+        possible = tuple(self.possible.reshape(-1).tolist())
+        return self._product(query, (False,) * len(self.axes), possible)
 
     def spread(self, query: str, component: Component) -> Floats:
         """The matrix whose product with a component's covariance has, as its trace, its part of
@@ -241,11 +283,10 @@ class Components:
 
         Answers that can count nobody are known, and are not in the mean.
         """
-        copies = self._copies[component]
-        return self.precision(query, component) * (copies / self.told[query])
+        return self.precision(query, component) * (component.copies / self.told[query])
 
     def even_cells(self) -> Floats:
-        """Each cell's coordinates on the component of evens: cells x its size."""
+        """Each cell's coordinates on the evens: cells x combinations of atoms."""
         found: Floats = np.ones((1, 1))
         for axis in self.axes:
             found = np.kron(found, axis.basis[: len(axis.sizes)].T).astype(np.float64)
@@ -271,7 +312,9 @@ class Components:
                 return np.zeros(component.size), 0.0
         if tuple(at.reshape(-1).tolist()) != component.possible:  # contrasts of other atoms
             return np.zeros(component.size), 0.0
-        return evens[np.array(component.possible)], contrasts
+        row = evens[np.array(component.possible)] @ component.basis
+        row[np.abs(row) < NOTHING * np.abs(evens).max()] = 0.0
+        return row, contrasts if row.any() else 0.0
 
 
 def _asked_whole(axis: LevelsAxis, group: Ints) -> bool:

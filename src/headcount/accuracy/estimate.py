@@ -113,7 +113,7 @@ class Coordinates:
         return table.transpose(0, *(axis + 1 for axis in [*order, *left])).reshape(len(table), -1)
 
     def parts(self) -> Iterator[tuple[Component, Ints]]:
-        """Each component with its coordinates: copies x its size."""
+        """Each component with its coordinates, on which it has its basis: copies x these."""
         index, axes = np.arange(prod(self.sizes)).reshape(self.sizes), self.components.axes
         for component in self.components.every:
             own = [
@@ -151,7 +151,7 @@ class BestEstimates:
         self._width = prod(coordinates.sizes)
         components = coordinates.components
         self._parts = [
-            (part, _Estimator(ComponentErrors(tree, components, one), tree, components, one))
+            (part, one.basis, _Estimator(tree, components, one))
             for one, part in coordinates.parts()
         ]
 
@@ -200,11 +200,12 @@ class BestEstimates:
         before = self._summed(depth, units, ups)
         right, exact = self._right_sides(depth, units)
         found = np.zeros_like(before)  # 0 where nobody can be counted
-        for part, estimator in self._parts:
-            known = {query: one[:, part] for query, one in exact.items()}
-            found[:, part] = estimator.with_answers(
-                depth, units, before[:, part], right[:, part], known
+        for part, basis, estimator in self._parts:
+            known = {query: one[:, part] @ basis for query, one in exact.items()}
+            own = estimator.with_answers(
+                depth, units, before[:, part] @ basis, right[:, part] @ basis, known
             )
+            found[:, part] += own @ basis.T
         return found, before
 
     def _summed(self, depth: int, units: range, ups: list[KeptRows]) -> Floats:
@@ -263,20 +264,17 @@ class BestEstimates:
         parent = self._tree.parents[depth][units.start : units.stop]
         first, last = int(parent[0]), int(parent[-1]) + 1
         open_ = above[range(first, last)][parent - first]
-        found = np.zeros_like(up)
-        for part, estimator in self._parts:
-            moved = estimator.moved(depth, units, open_[:, part])
-            found[:, part] = up[:, part] + moved
+        found = up.copy()
+        for part, basis, estimator in self._parts:
+            found[:, part] += estimator.moved(depth, units, open_[:, part] @ basis) @ basis.T
         return found
 
 
 class _Estimator:
     """Estimates on one component: units x copies x size."""
 
-    def __init__(
-        self, errors: ComponentErrors, tree: NoiseTree, components: Components, component: Component
-    ) -> None:
-        self._errors, self._tree = errors, tree
+    def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
+        self._errors, self._tree = ComponentErrors(tree, components, component), tree
         self._components, self._component = components, component
 
     def moved(self, depth: int, units: range, open_: Floats) -> Floats:

@@ -93,8 +93,10 @@ class NoiseTree:
         return np.zeros(self.units(depth), dtype=np.int64) if own is None else own.astype(np.int64)
 
     def _leaves(self) -> Kinds:
-        of_unit = self._noise(len(self.parents) - 1)
-        units = np.bincount(of_unit)
+        leaf = len(self.parents) - 1
+        of_unit = self._noise(leaf)
+        alike = self.levels[leaf].of_unit is None
+        units = np.array([self.units(leaf)]) if alike else np.bincount(of_unit)
         noise, none = np.flatnonzero(units), np.zeros(0, dtype=np.int64)
         if len(noise) < len(units):
             of_unit = np.searchsorted(noise, of_unit)
@@ -102,9 +104,10 @@ class NoiseTree:
 
     def _above(self, depth: int, below: Kinds) -> Kinds:
         parents, units = self.parents[depth + 1], self.units(depth)
-        start = np.searchsorted(parents, np.arange(units + 1))
+        # Numbers of one type: otherwise all parents would be copied.
+        start = np.searchsorted(parents, np.arange(units + 1, dtype=parents.dtype))
         noise = self._noise(depth)
-        some, of_unit, times = _same(noise, below, start[:-1])
+        some, of_unit, times = _same(noise, below, start)
         sizes = start[some + 1] - start[some]
         which = np.repeat(np.arange(len(some)), sizes)
         begin = np.cumsum(sizes) - sizes
@@ -127,11 +130,18 @@ def _same(noise: Ints, below: Kinds, start: Ints) -> tuple[Ints, Ints, Ints]:
     """Units with the same noise and children: one of each kind, each unit's kind, and how many.
 
     Each kind of child has random numbers of 64 bits; the same sum of them, the same children.
+
+    where
+        start   position of each unit's first child, and the end
     """
     chance = np.random.default_rng(len(below.units))
     mark = chance.integers(1, 2**63, size=len(below.units), dtype=np.uint64)
     of_noise = chance.integers(1, 2**63, size=int(noise.max()) + 1, dtype=np.uint64)
-    sums = np.add.reduceat(mark[below.of_unit], start) + of_noise[noise]
+    if len(mark) == 1:
+        sums = mark[0] * np.diff(start).astype(np.uint64)
+    else:
+        sums = np.add.reduceat(mark[below.of_unit], start[:-1])
+    sums += of_noise[noise]
     _, some, of_unit, times = np.unique(
         sums, return_index=True, return_inverse=True, return_counts=True
     )

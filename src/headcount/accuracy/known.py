@@ -63,6 +63,10 @@ class Known:
 
             H_a = T'HT - T'HN A^+ N'HT,    C <- C (I + H_a C)^-1,    x = (T - N A^+ N'HT) a + N b
         """
+        one = np.eye(len(precision))
+        if not self.unknown.size and np.array_equal(self.known, one):  # nearly always, and quick
+            covariance = divided(self.covariance, one + precision @ self.covariance)
+            return Known(symmetric(covariance), one, self.unknown)
         of_b = self.unknown.T @ precision
         inverse, nothing = _inverse(of_b @ self.unknown, scale=largest(precision))
         known = self.known - self.unknown @ (inverse @ (of_b @ self.known))
@@ -135,7 +139,10 @@ def _inverses(matrices: Floats, scale: Floats) -> Floats | None:
         found: Floats = np.linalg.inv(matrices).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    regular = np.maximum(scale, largest(matrices)) * largest(found) < 1e-3 / NOTHING
+    # No entry of a matrix without negative eigenvalues is larger than those on its diagonal.
+    diagonals = (np.abs(np.einsum("...ii->...i", one)) for one in (matrices, found))
+    own, turned = (one.max(axis=-1, initial=0.0) for one in diagonals)
+    regular = np.maximum(scale, own) * turned < 1e-3 / NOTHING
     return found if regular.all() else None
 
 

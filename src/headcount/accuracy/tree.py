@@ -20,7 +20,7 @@ alone, and V, which is linear in that of the parent, is averaged over the units 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,8 @@ from headcount.accuracy.known import (
 )
 from headcount.arrays import Flags, Floats, Ints
 
+EQUAL = 9
+"""Matrices of counts of cells that agree in so many decimals are equal."""
 NEARLY_ALL = 0.999
 """A child with more of its parent's C is looked at by itself: differences would lose digits."""
 
@@ -162,6 +164,8 @@ class ComponentErrors:
             return nothing_known(self.size, len(children))
         unknown = self.basis(number)
         known = complement(unknown)
+        if not number:  # nearly always
+            return Known(children, known, unknown)
         return Known(known.T @ children @ known, known, unknown)
 
     def _summed(self, kinds: Kinds, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
@@ -244,6 +248,8 @@ class ComponentErrors:
     def _inverted(self, level: LevelKnown) -> Floats:
         inverse = np.empty_like(level.children)
         for (number,), own in alike(level.together):
+            if not number and len(own) == len(inverse):  # nearly always
+                return pseudo_inverse(level.children, scale=largest(level.children))
             known, children = complement(self.basis(number)), level.children[own]
             inside = pseudo_inverse(known.T @ children @ known, scale=largest(children))
             inverse[own] = known @ inside @ known.T
@@ -274,10 +280,9 @@ class ComponentErrors:
         apart = self._nearly_alone(depth) | (here.unknown[kinds.child] > 0)
         inverse, s = self._inverse(depth - 1), here.covariance
         mean = _by_link(kinds, np.where(apart, 0.0, share), len(own_units)).T
-        from_parents = s @ _times(mean, inverse @ above @ inverse) @ s
         shares = mean @ np.ones(len(inverse))
-        left_open = shares[:, None, None] * s - s @ _times(mean, inverse) @ s
-        covariance = from_parents + left_open
+        covariance = s @ _times(mean, inverse @ above @ inverse - inverse) @ s
+        covariance += shares[:, None, None] * s
         if apart.any():
             self._add_apart(depth, np.where(apart, share, 0.0), above, covariance)
         for one in self.gains(depth) if here.unknown.any() else ():
@@ -337,17 +342,18 @@ class ComponentErrors:
         found[some] = most.any(axis=1)
         return found
 
-    def mean_variance(self, spread: Floats, covariance: Floats, unknown: Ints) -> Floats:
-        """trace(spread V) of each kind; infinite where that depends on what is unknown."""
-        traces, sizes = (
-            np.einsum("ij,nji->n", one, those)
-            for one, those in ((spread, covariance), (np.abs(spread), np.abs(covariance)))
-        )
-        found = without_rounding(traces, sizes)
-        for (number,), own in alike(unknown):
-            touched = np.abs(spread @ self.basis(number)).max(initial=0.0)
-            if touched > NOTHING * np.abs(spread).max(initial=0.0):
-                found[own] = np.inf
+    def mean_variances(self, spreads: Floats, covariance: Floats, unknown: Ints) -> Floats:
+        """trace(spread V) of each kind and spread; infinite where that depends on what is unknown.
+
+        where
+            spreads   one for each query: queries x size x size
+        """
+        flat, own = (one.reshape(len(one), -1) for one in (spreads, covariance))
+        found = without_rounding(own @ flat.T, np.abs(own) @ np.abs(flat).T)
+        for (number,), some in alike(unknown):
+            touched = np.abs(spreads @ self.basis(number)).max(axis=(1, 2), initial=0.0)
+            lost = touched > NOTHING * np.abs(flat).max(axis=1)
+            found[np.ix_(some, np.flatnonzero(lost))] = np.inf
         return found
 
 
@@ -399,12 +405,48 @@ def kind_variances(
 ) -> Mapping[tuple[int, str], Floats]:
     """For each depth and query the mean variance of the answers' best linear estimates, by kind."""
     found: dict[tuple[int, str], Floats] = {}
-    for component in components.every:
-        errors = ComponentErrors(tree, components, component)
-        spreads = {query: components.spread(query, component) for query in queries}
+    for errors, asked, spreads in _used(tree, components, queries):
         for depth, covariance, unknown in errors.down():
-            for query, spread in spreads.items():
-                if spread.any():
-                    part = errors.mean_variance(spread, covariance, unknown)
-                    found[depth, query] = found.get((depth, query), 0.0) + part
+            parts = errors.mean_variances(spreads, covariance, unknown)
+            for query, part in zip(asked, parts.T, strict=True):
+                found[depth, query] = found.get((depth, query), 0.0) + part
     return found
+
+
+def level_variances(
+    tree: NoiseTree, components: Components, queries: Sequence[str]
+) -> Mapping[tuple[int, str], float]:
+    """The same as means over all units of a depth: V is averaged first, which is far less work."""
+    found: dict[tuple[int, str], float] = {}
+    for errors, asked, spreads in _used(tree, components, queries):
+        for depth, covariance, unknown in errors.down():
+            units = tree.kinds[depth].units
+            mean = np.tensordot(units / units.sum(), covariance, axes=1)
+            numbers = np.unique(unknown)  # infinite if it is so in any unit
+            every = errors.mean_variances(
+                spreads, np.broadcast_to(mean, (len(numbers), *mean.shape)), numbers
+            )
+            for query, part in zip(asked, every.max(axis=0).tolist(), strict=True):
+                found[depth, query] = found.get((depth, query), 0.0) + part
+    return found
+
+
+def _used(
+    tree: NoiseTree, components: Components, queries: Sequence[str]
+) -> Iterator[tuple[ComponentErrors, list[str], Floats]]:
+    """Errors of components, once for equal ones; the queries that ask about them, with spreads."""
+    for those in _equal(components, queries):
+        asked = [query for query in queries if components.precision(query, those[0]).any()]
+        if asked:
+            spreads = [[components.spread(query, one) for one in those] for query in asked]
+            errors = ComponentErrors(tree, components, those[0])
+            yield errors, asked, np.array(spreads).sum(axis=1)
+
+
+def _equal(components: Components, queries: Sequence[str]) -> Iterable[list[Component]]:
+    """Components with the same matrices, which have the same errors."""
+    found: dict[bytes, list[Component]] = {}
+    for one in components.every:
+        matrices = np.stack([components.precision(query, one) for query in queries])
+        found.setdefault(np.round(matrices, EQUAL).tobytes(), []).append(one)
+    return found.values()

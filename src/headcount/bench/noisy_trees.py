@@ -226,7 +226,8 @@ class NoisyTree:
                 if one is not None:
                     assert one.law is not None
                     taken = one.weight * estimated[at, name][of_unit == number]
-                    found.append((one.law, taken))
+                    if taken.any():
+                        found.append((one.law, taken))
         return found
 
     def _noise_in(self, level: str, query: str, unit: int) -> PlannedNoise | None:

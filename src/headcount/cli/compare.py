@@ -68,6 +68,7 @@ def compare(
     import polars as pl
 
     from headcount.cli.options import print_json, progress_of
+    from headcount.progress import fault_noted
     from headcount.run.compare import compare_run
     from headcount.studies.compare.settings import Settings
 
@@ -78,13 +79,14 @@ def compare(
     settings = Settings(
         preset=preset, replicates=replicates, seed=seed, cells=cells, unit=unit, **read
     )
-    done = compare_run(
-        config,
-        settings,
-        out=out or Path("comparisons") / config.stem,
-        engine=engine,
-        progress=progress_of(quiet=quiet or as_json, file=progress_file),
-    )
+    with fault_noted(progress_file):
+        done = compare_run(
+            config,
+            settings,
+            out=out or Path("comparisons") / config.stem,
+            engine=engine,
+            progress=progress_of(quiet=quiet or as_json, file=progress_file),
+        )
     memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")
     if as_json:
         print_json(

@@ -53,7 +53,7 @@ Quiet = Annotated[
 
 ProgressFile = Annotated[
     Path | None,
-    typer.Option("--progress-file", help="Note how far the work is in a file, for programs."),
+    typer.Option("--progress-file", help="Note how far the work is in a file, or why it failed."),
 ]
 
 

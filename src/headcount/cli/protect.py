@@ -46,12 +46,14 @@ def protect(
       out = "runs/first"
     """
     from headcount.cli.options import print_json, progress_of
+    from headcount.progress import fault_noted
     from headcount.release.receipt import guarantee_from_json
     from headcount.release.store import read_receipt
     from headcount.run.protect import protect_run
 
     progress = progress_of(quiet=quiet or as_json, file=progress_file)
-    path = protect_run(config, engine=engine, progress=progress, only_if=only_if)
+    with fault_noted(progress_file):
+        path = protect_run(config, engine=engine, progress=progress, only_if=only_if)
     receipt = read_receipt(path / "release")
     sentences = guarantee_from_json(receipt["guarantee"]).sentences()
     if as_json:

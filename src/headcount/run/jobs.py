@@ -59,9 +59,15 @@ class Job:
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
         said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
-        signal = -(self.process.poll() or 0)
-        killed = signal > 0 and not self.cancelled
-        return f"{said}The command was ended from outside (signal {signal})." if killed else said
+        return said if self.cancelled or (self.process.poll() or 0) >= 0 else f"{said}{self.ending}"
+
+    @property
+    def ending(self) -> str:
+        """How it has failed, without values of the data, which its own words may quote."""
+        code = self.process.poll() or 0
+        if code < 0:
+            return f"The command was ended from outside (signal {-code})."
+        return str(self.how_far().get("fault", f"The command ended with exit code {code}."))
 
     def described(self) -> dict[str, Any]:
         """Its state, how far it is and what it has said, for a page."""

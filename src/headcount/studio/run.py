@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from headcount.run.close import close_run
 from headcount.run.confirm import Checked, Confirmations, Spending, text_digest
-from headcount.studio.app import Asked, Studio, require
+from headcount.studio.app import VEILED, Asked, Studio, require
 from headcount.studio.start import run_state
 
 
@@ -19,6 +19,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         "run.html.j2",
         here="run",
         config=asked.config,
+        again=asked.again,
         command=studio.command("protect", asked.config),
         out=studio.folder.name_of(config.run.out),
         state=run_state(studio, config.run.out, asked.config),
@@ -30,7 +31,12 @@ def job_words(studio: Studio, what: str, config: str) -> dict[str, Any]:
     """What can be said of a job: "protect" or "compare", and the config that it is about."""
     job = studio.jobs.find(f"{what} {config}")
     words = {"what": what, "job": None, "far": None, "said": ""}
-    return words if job is None else words | job.described()
+    if job is None:
+        return words
+    words |= job.described()
+    if job.state == "failed" and not studio.accepted and job.ending not in job.words:
+        words["said"] = f"{job.ending}\n{VEILED}"
+    return words
 
 
 def progress(studio: Studio, asked: Asked) -> Response:

@@ -74,7 +74,7 @@ class PoolPlan:
         sizes    how many answers each query has
         totals   queries that ask for the total
         more     queries that have no share at a level, and are answered there by those below
-        evens    each cell on the component of evens (accuracy/components.py)
+        evens    each cell on the evens (accuracy/components.py)
     """
 
     levels: Mapping[str, PooledLevel]
@@ -211,9 +211,8 @@ def _telling(weight: Mapping[str, Floats], sizes: Mapping[str, int]) -> Mapping[
 
 
 def _direction(components: Components, weight: Mapping[str, Floats]) -> Floats:
-    """P^-1 1 of each kind, on the component of evens."""
-    evens = components.every[0]
-    parts = (own[:, None, None] * components.precision(q, evens) for q, own in weight.items())
+    """P^-1 1 of each kind, on the evens."""
+    parts = (own[:, None, None] * components.even_precision(q) for q, own in weight.items())
     precision = sum(parts, start=np.zeros(()))
     ones = components.even_cells().sum(axis=0)
     found: Floats = pseudo_inverse(precision, scale=largest(precision)) @ ones

@@ -21,7 +21,7 @@ from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
 from headcount.accuracy.together import TogetherTree
-from headcount.accuracy.tree import kind_variances
+from headcount.accuracy.tree import level_variances
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._joint import joint_groups
@@ -121,7 +121,7 @@ class ExpectedErrors:
     def by_level(self) -> tuple[ExpectedError, ...]:
         """Every level and query."""
         joined = self.together.tree
-        best = kind_variances(joined, self.components, list(self.components.answers))
+        best = level_variances(joined, self.components, list(self.components.answers))
         found = []
         for depth, level in enumerate(self.geography.levels):
             kinds, at = self.tree.kinds[depth], self.together.depth(depth)
@@ -135,7 +135,7 @@ class ExpectedErrors:
                         answers=answers,
                         own=_deviation(own, kinds.units),
                         pooled=_deviation(pooled, kinds.units),
-                        best=_best(np.average(best[at, query], weights=joined.kinds[at].units)),
+                        best=_best(best[at, query]),
                     )
                 )
         return tuple(found)
