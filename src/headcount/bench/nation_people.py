@@ -176,7 +176,7 @@ def _people(
         )
     entries, cells, counts, quarters = (np.concatenate(part) for part in zip(*made, strict=True))
     start = np.concatenate([[0], np.cumsum(entries)])
-    return start, cells, counts, quarters.astype(np.int64)
+    return start, cells, counts, quarters
 
 
 def _kinds() -> Floats:

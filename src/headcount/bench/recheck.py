@@ -78,7 +78,7 @@ def leaf_bounds_2020(counts: Counts) -> tuple[Ints, Ints]:
     """The fewest and the most people of each type in every block, by the rules of 2020."""
     quarters = counts.quarters
     assert quarters is not None
-    stand = quarters.occupied.copy()
+    stand = quarters.occupied.astype(np.int64)
     stand[:, 0] += quarters.vacant
     return stand * np.arange(stand.shape[1]).clip(max=1), stand * CAP_FACILITY
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from headcount.arrays import Ints
 from headcount.geography import Geography
 
@@ -18,7 +20,8 @@ class Quarters:
         vacant      vacant housing units per leaf unit
 
     They are published exactly where a mechanism is told so, and bound how many people of each type
-    a place can hold.
+    a place can hold. Numbers that fit are held in 32 bits: of 8 million blocks and 8 types the
+    others are a quarter of a GiB more, and each copy of them again.
     """
 
     geography: Geography
@@ -32,6 +35,10 @@ class Quarters:
             raise ValueError("living quarters need one row for each leaf unit")
         if (self.occupied < 0).any() or (self.vacant < 0).any():
             raise ValueError("living quarters are counted from 0")
+        for name in ("occupied", "vacant"):
+            numbers = getattr(self, name)
+            if numbers.max(initial=0) <= np.iinfo(np.int32).max:
+                object.__setattr__(self, name, numbers.astype(np.int32, copy=False))
 
     def __repr__(self) -> str:
         return f"<Quarters by {self.attribute!r}: {self.occupied.shape[1]} types>"

@@ -77,7 +77,7 @@ def write_checked_2020(
     """
     from scipy.sparse import csr_array
 
-    blocks, stand = geography.units[-1], quarters.occupied.copy()
+    blocks, stand = geography.units[-1], quarters.occupied.astype(np.int64)
     records = np.asarray(csr_array(counts).sum(axis=1), dtype=np.int64)
     if persons:
         (path,) = write_persons_2020(counts, geography=geography, folder=folder, progress=progress)

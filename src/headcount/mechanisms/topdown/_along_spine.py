@@ -10,7 +10,10 @@ import numpy as np
 
 from headcount.errors import RunError
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._joined import reordered
+from headcount.mechanisms.topdown.descend import Descent
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.storage import Storage
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import add_up
 
@@ -35,12 +38,15 @@ def along_spine(counts: Counts) -> Counts:
 
 
 def off_spine(
-    leaf: csr_array[Any, tuple[int, int]], geography: Geography
+    made: Descent, geography: Geography, *, workspace: Storage | None
 ) -> dict[str, csr_array[Any, tuple[int, int]]]:
-    """Counts of the spine's leaves in the order of the published ones, and all levels above."""
+    """Counts of the spine's leaves in the order of the published ones, and all levels above.
+
+    The leaf is mapped from a file in ``workspace``, if there is one.
+    """
     back = np.empty_like(geography.along_spine)
     back[geography.along_spine] = np.arange(len(back))
-    tables = {geography.leaf: leaf[back]}
+    tables = {geography.leaf: reordered(made.tables[geography.leaf], back, workspace=workspace)}
     for depth in range(len(geography.levels) - 1, 0, -1):
         level, below = geography.levels[depth - 1], geography.levels[depth]
         tables[level] = add_up(tables[below], geography, level, of=below)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -23,7 +23,9 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
+from headcount.files import POSIX
 from headcount.geography import Geography
+from headcount.mapped import append, mapped, scratch_file
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown._estimate import NodeProblem
 from headcount.mechanisms.topdown._level import LevelPlan
@@ -273,7 +275,8 @@ def answers_of_run(
     """What a descent is given: the answers as they were drawn, or pooled if the settings say so.
 
     In a workspace pooled answers are files, which go once they have been used; a run that broke off
-    finds them again. ``seconds`` gets the time that it took.
+    finds them again. Without one they are in files without a name. ``seconds`` gets the time that
+    it took.
     """
     if not settings.pool:
         yield source
@@ -307,8 +310,25 @@ def pooled(
         what = f"pooled answers, {level.name}"
         made = context.progress(context.engine.map(task, pieces), what=what, total=len(pieces))
         begins = np.array([one.units.start for one in pieces], dtype=np.int64)
-        rows[level.name] = PooledRows(level.columns, begins, list(made))
+        kept = list(made) if files is not None or len(pieces) == 1 else _mapped(made)
+        rows[level.name] = PooledRows(level.columns, begins, kept)
     return PooledAnswers(source, plan, rows)
+
+
+def _mapped(made: Iterable[Floats | StoredFloats]) -> list[Floats]:
+    """Rows as pages of a file without a name, piece by piece: for levels without a workspace."""
+    if not POSIX:  # a file that is mapped cannot go
+        return [rows[:] for rows in made]
+    shapes = []
+    with scratch_file() as file:
+        for rows in made:
+            shapes.append(rows.shape)
+            append(file, rows[:], np.float64)
+        numbers = mapped(file, np.float64)
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    return [
+        own.reshape(shape) for own, shape in zip(np.split(numbers, ends[:-1]), shapes, strict=True)
+    ]
 
 
 def _pieces(level: PooledLevel, tree: Geography, answers: int) -> Iterator[PoolPiece]:

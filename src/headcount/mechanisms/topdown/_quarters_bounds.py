@@ -38,6 +38,9 @@ from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
 
+PARENTS_AT_ONCE = 1 << 12
+"""Units whose living quarters are summed together."""
+
 
 def quarters_bounds(
     settings: TopDownSettings,
@@ -61,7 +64,7 @@ def quarters_bounds(
     least = most = stand
     for level in reversed(geography.levels[:-1]):
         first = geography.children_start(level)
-        stand = np.add.reduceat(stand, first)
+        stand = _summed(stand, first)
         if len(made) == 1:
             least, most = stand * floors, stand * caps
         else:
@@ -102,6 +105,21 @@ def _standing(bounds: QuartersBounds, leaf: Counts, query: Query) -> Ints:
     stand = quarters.occupied.copy()
     stand[:, 0] += quarters.vacant
     return stand
+
+
+def _summed(stand: Ints, first: Ints) -> Ints:
+    """Sums of the rows from each of ``first`` on, in 64 bits, some at a time.
+
+    All at once numpy would first copy every row to 64 bits, which for 8 million blocks is half a
+    GiB.
+    """
+    found = np.empty((len(first), stand.shape[1]), dtype=np.int64)
+    ends = np.append(first[1:], len(stand))
+    for k in range(0, len(first), PARENTS_AT_ONCE):
+        some = slice(k, k + PARENTS_AT_ONCE)
+        rows = stand[first[k] : ends[some][-1]].astype(np.int64)
+        found[some] = np.add.reduceat(rows, first[some] - first[k])
+    return found
 
 
 def _refuse_hidden_totals(

@@ -41,6 +41,7 @@ from headcount.mechanisms.topdown.answers import Planned, unit_classes
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
+from headcount.mechanisms.topdown.nudged import NudgedAnswers
 from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.planned import planned_at
 from headcount.mechanisms.topdown.restrict import (
@@ -80,7 +81,7 @@ class PublishedStart:
 
     mechanism: TopDown
     measurements: NoisyMeasurements
-    answers: PublishedAnswers | Measurements
+    answers: PublishedAnswers | Measurements | NudgedAnswers
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
     not_kept: Mapping[str, Ints] = field(default_factory=dict)
@@ -219,16 +220,15 @@ def start_from(
 def estimate_from(start: PublishedStart, *, context: Context | None = None) -> CountsRelease:
     """The release that TopDown makes from published measurements: no truth, no key, no loss."""
     with with_workspace(context or Context()) as own:
-        made, seconds = _descent(start, own)
-    measurements, schema = start.measurements, start.measurements.schema
-    tables: Mapping[str, Any] = made.tables
-    _refuse_other_totals(start, tables)
-    if measurements.geography is not measurements.tree and measurements.geography.spine:
-        tables = off_spine(tables[measurements.tree.leaf], measurements.geography)
-    runs = {level: [tables[level]] for level in measurements.geography.levels}
+        (made, seconds), measurements = _descent(start, own), start.measurements
+        _refuse_other_totals(start, made.tables)
+        if measurements.geography is not measurements.tree and measurements.geography.spine:
+            tables = off_spine(made, measurements.geography, workspace=own.workspace)
+            made = replace(made, tables=tables)
+    runs = {level: [made.tables[level]] for level in measurements.geography.levels}
     outcome = CountsOutcome(runs, noted(made) | start.notes, seconds)
     making = Making(
-        schema=schema,
+        schema=measurements.schema,
         geography=measurements.geography,
         mechanism=start.mechanism.public_text,
         guarantee=start.guarantee,

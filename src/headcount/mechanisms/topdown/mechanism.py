@@ -322,6 +322,7 @@ class TopDown(TopDownSettings, PostTabular):
             for level, those in restrictions.items()
             if those
         )
+        del levels  # as large as the truth
         if (pooling := self.pooling(counts.schema, published)) is None:
             return tuple(rounding)
         return (
@@ -370,11 +371,8 @@ class TopDown(TopDownSettings, PostTabular):
         context = context or Context()
         with with_workspace(context) as own:
             made, seconds = self._descents(counts, noise, runs, own)
-        if self.spine:
-            leaf, tree = counts.geography.leaf, counts.geography
-            made = [replace(one, tables=off_spine(one.tables[leaf], tree)) for one in made]
-            for one in made:
-                refuse_other_totals(self, counts, one.tables)
+        for one in made if self.spine else ():
+            refuse_other_totals(self, counts, one.tables)
         notes = noted(made[0])
         if self.report_epsilon and self.loss is not None:
             notes |= self._report(counts, made[0], noise, run=runs.start)
@@ -386,12 +384,14 @@ class TopDown(TopDownSettings, PostTabular):
     ) -> tuple[list[Descent], dict[str, float]]:
         """One descent for each run, and how long each level took.
 
-        With a workspace the truth and the bounds of every level are in files, which go in the end.
+        With a workspace the truth and the bounds of every level are in files, which go in the end;
+        nothing as large as the truth is then in memory here. Tables are of published places.
         """
         published, counts = counts.geography, self.laid(counts)
-        settings = self.completed(counts.schema, counts.geography)
-        settings.refuse_unknown_names(counts.schema, counts.geography)
-        refuse_passes(settings, counts.geography)
+        schema, tree = counts.schema, counts.geography
+        settings = self.completed(schema, tree)
+        settings.refuse_unknown_names(schema, tree)
+        refuse_passes(settings, tree)
         levels = every_level(counts)
         truth: Mapping[str, Counts] | TruthFiles = levels
         joint = self._joint(levels, published)
@@ -405,9 +405,9 @@ class TopDown(TopDownSettings, PostTabular):
                 place = context.workspace.below(TRUTH)
                 truth = stack.enter_context(truth_in_files(levels, place))
                 restrictions = bounds_in_files(restrictions, place)
-            del levels  # as large as the truth
+            del levels, counts  # as large as the truth
             for run in runs:
-                measurements = measured(truth, settings, noise, counts.geography, run=run)
+                measurements = measured(truth, settings, noise, tree, run=run)
                 parts = written = None
                 if (work := context.workspace) is not None:
                     parts = PartFiles(work, run, made_from=made_from)
@@ -417,41 +417,42 @@ class TopDown(TopDownSettings, PostTabular):
                         measurements,
                         restrictions,
                         settings,
-                        counts.schema,
-                        counts.geography,
+                        schema,
+                        tree,
                         context.measurements,
                         engine=context.engine,
                         run=sha256(mark_of(noise) + b"measurements %d" % run).hexdigest()[:32],
                         progress=context.progress,
                         written=written,
                     )
-                    write_together(joint, published, counts.schema, context.measurements)
+                    write_together(joint, published, schema, context.measurements)
                 with answers_of_run(
                     measurements,
                     settings,
-                    counts.schema,
-                    counts.geography,
+                    schema,
+                    tree,
                     published=published,
                     context=context,
                     made_from=made_from,
                     run=run,
                     seconds=seconds,
                 ) as answers:
-                    made.append(
-                        descend(
-                            schema=counts.schema,
-                            geography=counts.geography,
-                            settings=settings,
-                            measurements=with_prior(answers, settings),
-                            restrictions=restrictions,
-                            engine=context.engine,
-                            progress=context.progress,
-                            parts=parts,
-                            workspace=context.workspace,
-                            joint=joint,
-                            seconds=seconds,
-                        )
+                    found = descend(
+                        schema=schema,
+                        geography=tree,
+                        settings=settings,
+                        measurements=with_prior(answers, settings),
+                        restrictions=restrictions,
+                        engine=context.engine,
+                        progress=context.progress,
+                        parts=parts,
+                        workspace=work,
+                        joint=joint,
+                        seconds=seconds,
                     )
+                if self.spine:
+                    found = replace(found, tables=off_spine(found, published, workspace=work))
+                made.append(found)
         return made, seconds
 
     def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:

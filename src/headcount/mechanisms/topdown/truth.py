@@ -103,7 +103,9 @@ def truth_in_files(levels: Mapping[str, Counts], storage: Storage) -> Iterator[T
     storage.remove()  # of a run that was killed
     with removing(storage.remove, storage.uri):
         files = {level: _stored(counts, storage) for level, counts in levels.items()}
-        yield TruthFiles(next(iter(levels.values())).schema, files)
+        schema = next(iter(levels.values())).schema
+        del levels  # whoever uses the files need not hold the counts as well
+        yield TruthFiles(schema, files)
 
 
 def _stored(counts: Counts, storage: Storage) -> LevelFiles:
