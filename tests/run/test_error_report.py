@@ -60,8 +60,9 @@ def test_it_is_made_from_the_release_alone_when_data_and_keys_are_gone(made: Pat
     before = contents(made / "plain")
     done = report_errors(made / "plain", out=tmp_path / "errors", runs=3)
     assert contents(made / "plain") == before
-    table = pl.read_csv(tmp_path / "errors/errors.csv")
-    assert table.equals(pl.read_parquet(tmp_path / "errors/errors.parquet"))
+    table = pl.read_parquet(tmp_path / "errors/errors.parquet")
+    assert table.equals(pl.read_csv(tmp_path / "errors/errors.csv", schema=table.schema))
+    assert set(table["best_by"]) == {"reruns"}  # few units: measurements would tell little
     assert set(table["query"]) == {"sex", "total", "cells"}
     assert set(table["level"]) == {"whole", "county", "tract"}
     exact = table.filter(query="total", sizes="all")

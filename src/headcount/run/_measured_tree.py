@@ -97,7 +97,7 @@ class MeasuredTree:
         level = self.tree.levels[before]
         return np.concatenate([self._read(level, query, run) for run in _runs(places)])
 
-    def _read(self, level: str, query: str, units: range) -> Ints:
+    def _read(self, level: str, query: str, units: range) -> Floats | Ints:
         """Answers of units that stand side by side in the files."""
         if query in self.together.tree.levels[self.together.depth(self.tree.depth(level))].exact:
             own = next(one for one in self._start.restrictions[level] if one.query.name == query)

@@ -1,5 +1,7 @@
 """The error report of a release: the same method again, on the release in place of the truth.
 
+Where measurements are published, they are asked as well (_measured_errors.py).
+
 Post-processing of what is published: no data, no key and no ledger are opened, and nothing below
 ``internal/`` is read.
 """
@@ -12,17 +14,25 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
+import polars as pl
+from scipy.sparse import csr_array
+
 from headcount.errors import ConfigError, RunError
 from headcount.evaluation.error_report import ErrorReport
 from headcount.evaluation.release_errors import ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
+from headcount.mechanisms.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    start_from,
+)
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.nudged import nudged
 from headcount.mechanisms.topdown.rerun import released_counts, rerun, settings_from_json
-from headcount.noise import KeyedNoise, RunKey
+from headcount.noise import KeyedNoise, Noise, RunKey
 from headcount.progress import Progress, silent
-from headcount.release import Release
+from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import (
     MANIFEST,
@@ -32,6 +42,14 @@ from headcount.release.store import (
     release_folder,
 )
 from headcount.report.html import write_report
+from headcount.run._measured_errors import (
+    MOST_ANSWERS,
+    PART,
+    SQUARES,
+    answers_in,
+    measured_squares,
+    with_measured,
+)
 from headcount.run.engines import engine_named
 from headcount.tabulate import counts_digest, every_cell
 from headcount.tabulate.counts import every_level
@@ -40,8 +58,8 @@ log = logging.getLogger(__name__)
 
 RUNS, SEED = 5, 0
 """How often a release is protected again, and the seed of that noise, unless others are given."""
-LABEL = "error report"
-"""Sets this noise apart from that of any release, also of one with the same seed."""
+LABEL, NUDGES = "error report", "error report, more noise"
+"""Set this noise apart from that of any release, also of one with the same seed."""
 FILES = ("errors.csv", "errors.parquet", "report.html")
 
 
@@ -61,13 +79,13 @@ def error_report(
     seed: int = SEED,
     progress: Progress = silent,
 ) -> ErrorReport:
-    """Predict the errors of a release of TopDown from the release alone.
+    """Predict the errors of a release of TopDown from the release, and measurements if published.
 
     where
         release   a release, or the folder of one or of a run
         how       the settings that it was made with, or published measurements; None for those
                   that its folder has
-        runs      how often it is protected again
+        runs      how often it is protected again, and estimated again from its measurements
         seed      of the noise: the same seed gives the same report
     """
     if runs < 2:
@@ -88,10 +106,11 @@ def error_report(
     counts = released_counts(release, how)
     settings = how.mechanism if isinstance(how, PublishedStart) else how
     completed = settings.completed(counts.schema, counts.geography)
+    queries = [*completed.marginals, every_cell(counts.schema)]
     errors = ReleaseErrors(
         schema=counts.schema,
         geography=counts.geography,
-        queries=[*completed.marginals, every_cell(counts.schema)],
+        queries=queries,
         before={level: one.matrix for level, one in every_level(counts).items()},
     )
     marks = counts_digest(counts), sha256(repr(settings).encode()).digest()
@@ -99,13 +118,44 @@ def error_report(
     context = Context(engine=engine_named(None, None))
     for run in progress(range(runs), what="protecting the release again", total=runs):
         errors.add(rerun(counts, how, noise, run=run, context=context))
+    squares, unused = pl.DataFrame(schema=SQUARES), "none are published beside the release"
+    if isinstance(how, PublishedStart):
+        assert isinstance(release, CountsRelease)
+        unused = _refuse_measured(release, how, context)
+        if not unused:
+            more = KeyedNoise(RunKey.from_seed(seed), NUDGES, *marks)
+            said = "estimating again with more noise"
+            steps = progress(range(runs), what=said, total=runs)
+            made = [_nudged(how, more, run=run, context=context) for run in steps]
+            squares = measured_squares((how, release), made, queries)
     return ErrorReport(
-        table=errors.table(),
+        table=with_measured(errors.table(), squares),
         levels=counts.geography.levels,
         runs=runs,
         seed=seed,
         model_based=bool(settings.prior),
+        without_measurements=unused,
     )
+
+
+def _refuse_measured(release: CountsRelease, start: PublishedStart, context: Context) -> str:
+    """Why measurements tell nothing of a release, in words; "" if they do."""
+    if answers_in(start) > MOST_ANSWERS:
+        return f"there are more than {MOST_ANSWERS:,} answers"
+    leaf = release.geography.leaf
+    again = estimate_from(start, context=context).table(leaf)
+    if (csr_array(again) != csr_array(release.table(leaf))).nnz:
+        log.warning("the measurements lead to another release: nothing is learnt from them")
+        return "they lead to another release than this one"
+    return ""
+
+
+def _nudged(
+    start: PublishedStart, noise: Noise, *, run: int, context: Context
+) -> tuple[PublishedStart, CountsRelease]:
+    """Answers with some more noise, and the release that they lead to."""
+    moved = nudged(start, noise, run=run, part=PART)
+    return moved, estimate_from(moved, context=context)
 
 
 def made_how(

@@ -1,0 +1,155 @@
+"""Errors of a release by its measurements: right where the release understates itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+import headcount as hc
+from headcount.mechanisms import Context
+from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
+from headcount.mechanisms.topdown.nudged import nudged
+from headcount.noise import KeyedNoise, RunKey
+from headcount.progress import silent
+from headcount.run import error_report
+from headcount.run._measured_errors import PART, SQUARES, measured_squares, with_measured
+from headcount.tabulate import every_cell
+
+SCHEMA = hc.Schema((hc.Attribute("kind", ("a", "b", "c")), hc.Attribute("age", ("x", "y"))))
+COUNTIES, TRACTS = 12, 480
+KEYS: dict[str, Any] = {
+    "levels": {"whole": "1/10", "county": "17/20", "tract": "1/20"},
+    "queries": {"cells": {"share": "9/10"}, "total": {"by": (), "share": "1/10"}},
+}
+MECHANISM = hc.TopDown(
+    rho=Fraction(1, 2), unit=hc.UnitOfPrivacy.ADD_REMOVE, pool=True, prior="parent", **KEYS
+)
+"""Tracts are hardly measured and drawn towards their county: the release understates its errors."""
+
+
+class Published(NamedTuple):
+    """A release with its measurements, and the true mean squared errors of tracts."""
+
+    start: PublishedStart
+    release: hc.CountsRelease
+    true: dict[str, float]
+
+
+def _release(tables: Any, places: hc.Geography) -> hc.CountsRelease:
+    return hc.CountsRelease(
+        schema=SCHEMA,
+        geography=places,
+        tables={level: csr_array(one[0]) for level, one in tables.items()},
+        mechanism=repr(MECHANISM),
+        guarantee=hc.Guarantee.none("a test"),
+        key_kind="seed",
+        backend="table",
+    )
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """Six runs on sparse tracts tell the true errors; the first has its measurements published."""
+    folder = tmp_path_factory.mktemp("measured")
+    parents = [np.zeros(0, np.int32), np.zeros(COUNTIES, np.int32)]
+    parents.append(np.repeat(np.arange(COUNTIES, dtype=np.int32), TRACTS // COUNTIES))
+    codes = [np.array([f"{k:03}" for k in range(size)]) for size in (1, COUNTIES, TRACTS)]
+    places = hc.Geography(("whole", "county", "tract"), tuple(codes), tuple(parents))
+    leaf = np.random.default_rng(2).poisson(np.random.default_rng(1).gamma(0.3, 30.0, (TRACTS, 6)))
+    counts = hc.Counts(SCHEMA, places, "tract", csr_array(leaf))
+    squares: dict[str, list[float]] = {"cells": [], "total": []}
+    first = None
+    for seed in range(6):
+        noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"", b"")
+        context = Context(measurements=folder if first is None else None)
+        tables = MECHANISM.run(counts, noise, runs=range(1), context=context).tables
+        first = first or _release(tables, places)
+        off = csr_array(tables["tract"][0]).toarray() - leaf
+        squares["cells"].append(float(np.square(off).mean()))
+        squares["total"].append(float(np.square(off.sum(axis=1)).mean()))
+    assert first is not None
+    beside = MECHANISM.publications()["measurements"]
+    beside.write(first, folder, quarters=None, progress=silent)
+    true = {query: float(np.mean(own)) for query, own in squares.items()}
+    return Published(start_from(folder), first, true)
+
+
+def _rows(table: pl.DataFrame, query: str) -> dict[str, Any]:
+    return table.filter(level="tract", query=query, sizes="all").row(0, named=True)
+
+
+def test_measurements_tell_errors_that_the_release_understates(published: Published):
+    found = hc.error_report(published.release, published.start, runs=6)
+    assert found.without_measurements == ""
+    total, cells = (_rows(found.table, query) for query in ("total", "cells"))
+    assert cells["rmse"] < 0.96 * np.sqrt(published.true["cells"])  # the release alone
+    assert cells["rmse"] < cells["measured"]
+    for row, query in ((total, "total"), (cells, "cells")):
+        true = np.sqrt(published.true[query])
+        assert abs(row["measured"] - true) < max(0.05 * true, 3 * row["measured_error"])
+        assert row["measured_error"] < 0.15 * true
+    assert set(found.table.filter(level="county")["measured"]) == {None}  # 12 units
+    text = found.notes() + str(found.blocks())
+    assert "By the measurements" in text
+
+
+def test_without_how_the_release_follows_its_answers_errors_come_out_wrong(published: Published):
+    noise = KeyedNoise(RunKey.from_seed(1), "nudges", b"", b"")
+    queries = [every_cell(SCHEMA)]
+    moved = [nudged(published.start, noise, run=run, part=PART) for run in range(3)]
+    as_is = (published.start, published.release)
+    followed, rigid = (
+        measured_squares(as_is, [(one, made(one)) for one in moved], queries)["square"][0]
+        for made in (estimate_from, lambda _: published.release)
+    )
+    assert followed == pytest.approx(published.true["cells"], rel=0.3)
+    assert rigid < 0.5 * published.true["cells"]
+
+
+def test_a_little_noise_is_added_to_every_answer_and_to_nothing_else(published: Published):
+    noise = KeyedNoise(RunKey.from_seed(1), "nudges", b"", b"")
+    start, units = published.start, range(TRACTS)
+    before = start.answers.values("tract", "cells", units)
+    one, again, other = (
+        nudged(start, noise, run=run, part=PART).answers.values("tract", "cells", units) - before
+        for run in (0, 0, 1)
+    )
+    law = start.answers.planned["tract", "cells"].law
+    assert law is not None
+    assert (one == again).all()
+    assert (one != other).any()
+    assert np.var(one / PART) == pytest.approx(law.variance, rel=0.1)
+    few, cell = np.arange(0, TRACTS, 7), np.full(len(range(0, TRACTS, 7)), 4)
+    picked = nudged(start, noise, run=0, part=PART).answers.picked("tract", "cells", few, cell)
+    assert (picked == (before + one)[few, 4]).all()
+
+
+def test_another_release_and_too_many_answers_are_not_asked(
+    published: Published, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    noise = KeyedNoise(RunKey.from_seed(9), "topdown", b"", b"")
+    again = estimate_from(nudged(published.start, noise, run=0, part=1.0))
+    found = hc.error_report(again, published.start, runs=2)
+    assert "lead to another release" in found.without_measurements
+    assert "lead to another release" in caplog.text
+    assert found.table["measured"].null_count() == found.table.height
+    monkeypatch.setattr(error_report, "MOST_ANSWERS", 100)
+    found = hc.error_report(published.release, published.start, runs=2)
+    assert "more than 100 answers" in found.notes()
+
+
+def test_the_best_figure_is_by_measurements_only_where_these_are_sure():
+    table = pl.DataFrame(
+        {"level": "x", "query": ["a", "b", "c"], "sizes": "all", "rmse": 9.0, "rmse_error": 0.1}
+    )
+    rows = [("x", "a", 100.0, 2.0), ("x", "b", 100.0, 30.0), ("x", "c", -1.0, 2.0)]
+    found = with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
+    assert found["measured"].to_list() == [10.0, 10.0, None]
+    assert found["best"].to_list() == [10.0, 9.0, 9.0]
+    assert found["best_error"].to_list() == [0.1, 0.1, 0.1]
+    assert found["best_by"].to_list() == ["measurements", "reruns", "reruns"]
