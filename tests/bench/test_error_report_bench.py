@@ -22,7 +22,7 @@ def test_predictions_are_set_beside_true_errors_at_levels_of_many_units(
         assert reading.value < 8
         assert reading.at_most is not None
         assert reading.at_most >= 5
-        assert "by measurements" in reading.note
+        assert "by reruns alone" in reading.note
         assert found[f"{head}, {method}: bias of block totals from 10 people"].at_most is None
     assert not [name for name in found if "at tract" in name]  # 12 units say little
 

@@ -143,13 +143,14 @@ def test_another_release_and_too_many_answers_are_not_asked(
     assert "more than 100 answers" in found.notes()
 
 
-def test_the_best_figure_is_by_measurements_only_where_these_are_sure():
+def test_the_best_figure_is_by_measurements_only_where_these_are_sure_and_differ():
     table = pl.DataFrame(
-        {"level": "x", "query": ["a", "b", "c"], "sizes": "all", "rmse": 9.0, "rmse_error": 0.1}
+        {"level": "x", "query": list("abcd"), "sizes": "all", "rmse": 9.0, "rmse_error": 0.2}
     )
     rows = [("x", "a", 100.0, 2.0), ("x", "b", 100.0, 30.0), ("x", "c", -1.0, 2.0)]
+    rows.append(("x", "d", 9.4**2, 1.88))  # less than 2.5 standard errors from the reruns
     found = with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
-    assert found["measured"].to_list() == [10.0, 10.0, None]
-    assert found["best"].to_list() == [10.0, 9.0, 9.0]
-    assert found["best_error"].to_list() == [0.1, 0.1, 0.1]
-    assert found["best_by"].to_list() == ["measurements", "reruns", "reruns"]
+    assert found["measured"].to_list() == [10.0, 10.0, None, pytest.approx(9.4)]
+    assert found["best"].to_list() == [10.0, 9.0, 9.0, 9.0]
+    assert found["best_error"].to_list() == [0.1, 0.2, 0.2, 0.2]
+    assert found["best_by"].to_list() == ["measurements", "reruns", "reruns", "reruns"]

@@ -55,8 +55,9 @@ BY_MEASUREMENTS = (
     "these, and from how the release follows them when a little more noise is added, its mean "
     "squared error is worked out without taking anything else for the truth: on average that is "
     "right also where the release is biased. Its standard error (±) is over the units of the "
-    "level. *Best* is this figure where its standard error is 5 % of it or less, and that of the "
-    "reruns elsewhere."
+    "level. *Best* is this figure where its standard error is 5 % of it or less and it differs "
+    "from that of the reruns by more than 2.5 standard errors; elsewhere it is that of the reruns, "
+    "with which the measurements agree or of which they tell too little."
 )
 WITHOUT = "Measurements were not used: {why}. All figures are by reruns."
 AVERAGES = (

@@ -36,9 +36,10 @@ PART = 0.125
 """h. With the whole noise errors of block totals in Rhode Island (rho 2.56, shares like 2020) come
 out 8 % too small, with half of it 2 %, with a quarter 0.6 %: that goes with the square of h, and
 what whole people add to the standard error with 1 / h."""
-SURE = 0.05
-"""The largest standard error, as a part of the error itself, with which measurements are better
-than reruns, whose bias is as large."""
+SURE, AGAINST = 0.05, 2.5
+"""Measurements are believed against reruns if their standard error is at most this part of the
+error itself, and both differ by more than so many standard errors. Where they agree the reruns are
+surer: in levels of few hundred units measurements are off by 5 % by chance alone."""
 MOST_ANSWERS = 1 << 27
 """Answers of all levels beyond which this is left out: the estimate of one count reads them all."""
 
@@ -111,13 +112,15 @@ def _numbers(table: pl.DataFrame) -> tuple[Floats, Floats]:
 def with_measured(table: pl.DataFrame, squares: pl.DataFrame) -> pl.DataFrame:
     """A table of errors by reruns (evaluation/release_errors.py), with those by the measurements.
 
-    ``best`` is by the measurements where their standard error is small, else by reruns.
+    ``best`` is by the measurements where they are sure and speak against the reruns, else by these.
     """
     measured = pl.when(pl.col("square") > 0).then(pl.col("square").sqrt())
     columns = squares.with_columns(measured=measured, sizes=pl.lit(ALL))
     columns = columns.with_columns(measured_error=pl.col("error") / (2 * pl.col("measured")))
     both = table.join(columns.drop("square", "error"), on=["level", "query", "sizes"], how="left")
-    sure = pl.col("measured_error") <= SURE * pl.col("measured")
+    apart, measured_error = pl.col("measured") - pl.col("rmse"), pl.col("measured_error")
+    chance = (measured_error.pow(2) + pl.col("rmse_error").pow(2)).sqrt()
+    sure = (measured_error <= SURE * pl.col("measured")) & (apart.abs() > AGAINST * chance)
     return both.with_columns(
         best=pl.when(sure).then("measured").otherwise("rmse"),
         best_error=pl.when(sure).then("measured_error").otherwise("rmse_error"),
