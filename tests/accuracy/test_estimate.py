@@ -113,6 +113,30 @@ def test_a_stated_variance_is_that_of_the_noise_though_structural_zeros_have_non
         assert stated == pytest.approx(variance, rel=1e-12)
 
 
+def test_what_is_exact_above_and_unknown_below_is_fitted_by_both_together() -> None:
+    """Leaves do not tell one direction, of which an exact answer above tells in a sum."""
+    schema = Schema(
+        (Attribute("kind", ("a", "b")), Attribute("age", ("0", "1"))),
+        (impossible({"kind": ["a"], "age": ["0"]}),),
+    )
+    asked = {
+        one.name: one
+        for one in (every_cell(schema), TOTAL, Query("kind", ("kind",)), Query("age", ("age",)))
+    }
+    components = Components.of(schema, asked.values())
+    parents = [np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)]
+    noise = LevelNoise(({"total": 1.0, "kind": 1.0},))
+    tree = NoiseTree(parents, [LevelNoise(({},), exact=("age",)), noise])
+    answers = {"age": [7, 16], "total": [20.0], "kind": [4.0, 18.0]}
+    best = BestEstimates(
+        tree,
+        Coordinates(components, CELLS, asked, schema.names),
+        lambda _, query, some: np.array([answers[query]], dtype=np.float64),
+    )
+    # a1 + b1 = 16 and b0 = 7 are exact: of a1 alone, kind says 4 and 16 + 7 - 18, so 4.5.
+    assert np.concatenate([one for _, one in best.at(0)])[0] == pytest.approx([0, 4.5, 7, 11.5])
+
+
 @settings(max_examples=40, deadline=None)
 @given(cases(), st.integers(0, 2**32 - 1))
 def test_totals_that_siblings_have_together_are_used_like_any_other(case: Case, seed: int) -> None:

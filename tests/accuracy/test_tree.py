@@ -231,3 +231,12 @@ def test_leaves_that_have_very_many_answers_are_not_pooled() -> None:
     tree = _even_tree([noise, noise, noise], 4)
     assert lowest_gaining(tree, {CELLS: 6}) == 2
     assert lowest_gaining(tree, {CELLS: MOST_ANSWERS // 15}) == 1
+
+
+def test_a_level_is_pooled_where_only_levels_far_above_gain_by_it() -> None:
+    """The level right above is asked for other things: what the leaves say passes through it."""
+    levels = [LevelNoise((own,)) for own in ({"sex": 1.0}, {CELLS: 1.0}, {"sex": 1.0})]
+    tree = _even_tree(levels, children=4)
+    assert lowest_gaining(tree, {CELLS: 6, "sex": 2}) == 2
+    apart = _even_tree([levels[0], levels[1], LevelNoise(({"total": 1.0},))], children=4)
+    assert lowest_gaining(apart, {CELLS: 6, "sex": 2, "total": 1}) == 0

@@ -66,6 +66,21 @@ def test_a_query_that_is_not_asked_is_known_from_others() -> None:
     assert all(one.own == inf and one.best < inf for one in ages)
 
 
+def test_a_query_that_pooling_answers_from_below_is_shown_unless_passes_say_what_is_fitted() -> (
+    None
+):
+    own = {"level_1": {"total": "1/2", "cells": "1/2"}}
+    fitted = {"level_1": {"fit": [["total"], ["cells"]]}}
+    rows = [
+        {(one.level, one.query): one for one in plan(settings, SCHEMA, PLACES).levels}
+        for settings in (topdown(level_queries=own), topdown(level_queries=own, passes=fitted))
+    ]
+    filled, left = (one["level_1", "sex"] for one in rows)
+    below = rows[0]["level_2", "sex"].own
+    assert (filled.own, left.own, left.pooled) == (inf, inf, inf)
+    assert filled.pooled == pytest.approx(2 * below)  # the sum of four children's answers
+
+
 def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
     made = plan(topdown(), SCHEMA, PLACES, areas=[("first", "level_1", ("0",))])
     expected = {one.query: one for one in made.levels if one.level == "level_1"}
