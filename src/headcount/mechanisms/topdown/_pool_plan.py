@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -235,7 +236,19 @@ def _more(
 
 
 def pooling_of(settings: TopDownSettings, schema: Schema, geography: Geography) -> Pooling:
-    """What pooling takes, known from settings and places alone."""
+    """What pooling takes, known from settings and places alone; worked out once for each."""
+    known = _KNOWN.setdefault(geography, {})
+    if (settings, schema) not in known:
+        known[settings, schema] = _pooling_of(settings, schema, geography)
+    return known[settings, schema]
+
+
+_KNOWN: WeakKeyDictionary[Geography, dict[tuple[TopDownSettings, Schema], Pooling]]
+_KNOWN = WeakKeyDictionary()
+"""What was worked out of places that are still there: a check and its limits ask for the same."""
+
+
+def _pooling_of(settings: TopDownSettings, schema: Schema, geography: Geography) -> Pooling:
     tree = settings.tree(geography)
     settings = settings.completed(schema, tree)
     plan = PoolPlan.of(
