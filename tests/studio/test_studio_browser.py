@@ -270,7 +270,7 @@ def test_a_comparison_is_read_inside_the_page_and_its_summary_printed(client: Cl
         assert visitor.page.locator("figure").count() == 0
         visitor.press("I understand: show it")
         visitor.page.locator(".report").scroll_into_view_if_needed()
-        visitor.look("compare")
+        visitor.look()
         drawn = visitor.page.locator("figure svg").count()
         visitor.press("A summary to print")
         assert visitor.page.locator(".report section").count() == 2
