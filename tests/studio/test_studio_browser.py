@@ -42,7 +42,7 @@ def to_the_plan(visitor: Visitor, *, judge: bool) -> None:
     for words, heading, name in (
         ("Look at it", "What is in people.csv?", ""),
         ("Write it and", "Data of people.toml", "data"),
-        ("Go on: plan", "Plan for people.toml", "plan"),
+        ("Continue: plan", "Plan for people.toml", "plan"),
     ):
         visitor.press(words)
         assert visitor.heading() == heading
