@@ -198,7 +198,6 @@ def test_a_run_that_is_killed_and_stopped_goes_on_with_one_spend_and_the_next_is
         visitor.open("/run", config="people.toml")
         visitor.press("Check, then confirm")
         words = visitor.page.locator("[role=alert]").inner_text()
-        visitor.look()
         visitor.faults[:] = [one for one in visitor.faults if "status of 422" not in one]
         return words
 

@@ -180,6 +180,14 @@ def test_a_rehearsal_of_swapping_swaps_between_the_places_of_made_up_people(clie
     assert getattr(made.mechanism[0], "level") == "block"  # noqa: B009
     assert made.population.kind == "towns"
     assert client.get("/plan", config=rehearsal).status == 200
+    # A case may have any name: none is taken for the method of the config.
+    path = client.studio.folder.root / "people.toml"
+    path.write_text(path.read_text().replace(f'name = "{name}"', 'name = "own"'))
+    text = client.get("/plan", config="people.toml").text
+    assert ">own</h2>" in text
+    assert ">The method of this config</h2>" in text
+    again = change(client, "/plan/rehearse", case="own").at.partition("config=")[2]
+    assert load_config(client.studio.folder.root / again).mechanism == made.mechanism
     assert "not rehearsed yet" in client.get("/plan", config="people.toml").text
     assert "found &#39;none&#39;" in change(client, "/plan/rehearse", case="none").text
 

@@ -43,8 +43,8 @@ MOST_NOISY = 2
 CHART_WIDTH = 300
 """So that it can be read on a telephone; on wider screens it is drawn larger."""
 
-OWN = "own"
-"""What the method of a config is called among its cases."""
+OWN = ""
+"""What the method of a config is called among its cases, none of which can have this name."""
 
 
 LOWEST, HIGHEST, STEPS = -2, 2, 120

@@ -107,14 +107,14 @@ def choose(studio: Studio, asked: Asked) -> Response:
         raise ConfigError("choice", found=repr(name), expected=did_you_mean(name, ways))
     # A comparison tries methods without their files: what the config has of them stays.
     own = ways_in(studio.texts.load(asked.config)).items()
-    same = next((one for one, way in own if way.for_a_trial() == ways[name]), "")
+    same = next((one for one, way in own if way.for_a_trial() == ways[name]), None)
     parts = [] if same == OWN else parts_of_chain(ways[name].parts)
 
     def change(text: Any) -> None:
-        if same in ("", OWN):
-            put_method(text, name, parts, reason)
-        else:
+        if same:
             take_case(text, same, reason)
+        else:
+            put_method(text, name, parts, reason)
 
     out = comparison_folder(studio, asked.config, _how(asked))
     studio.edit(asked, change, back="/plan")

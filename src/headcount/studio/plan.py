@@ -140,11 +140,12 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
 
 def _rehearsal(config: str, case: str, way: Chain) -> tuple[str, str]:
     """The name and the text of a rehearsal: of other settings, another."""
-    called = "".join(c if c.isascii() and c.isalnum() else "-" for c in case)[:40]
+    name = case or "own"
+    called = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
     parts = parts_of_chain(way.for_a_trial().parts)
     version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
     stem = f"rehearse-{Path(config).stem}-{called}-{version}"
-    return f"{stem}.toml", rehearsal_text(case, parts, out=f"runs/{stem}")
+    return f"{stem}.toml", rehearsal_text(name, parts, out=f"runs/{stem}")
 
 
 def _rehearsed(studio: Studio, config: str, case: str, way: Chain) -> str:
@@ -154,4 +155,4 @@ def _rehearsed(studio: Studio, config: str, case: str, way: Chain) -> str:
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         return ""
     read = reader(studio, f"{comparison_folder(studio, name, Settings())}/{INTERNAL}")
-    return rehearsal_outcome(read("tables/memo.csv"), case) if read(MANIFEST) else ""
+    return rehearsal_outcome(read("tables/memo.csv"), case or "own") if read(MANIFEST) else ""

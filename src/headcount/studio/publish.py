@@ -10,7 +10,7 @@ from headcount.errors import RunError
 from headcount.release.directory import RunDirectory
 from headcount.release.pack import write_zip
 from headcount.release.receipt import guarantee_from_json
-from headcount.release.store import read_receipt
+from headcount.release.store import MANIFEST, read_receipt
 from headcount.run.publish import WITHHELD, ReleaseAgain, outgoing, publish_checks
 from headcount.studio.app import Asked, Studio
 
@@ -29,6 +29,8 @@ def show(studio: Studio, asked: Asked) -> Response:
             title="There is no release yet",
             said=f"{out} holds no finished release. Run the config first.",
         )
+    for path in (directory.release / MANIFEST, directory.internal / "config.json"):
+        studio.folder.name_of(path)  # which is no link
     again = ReleaseAgain.of(directory, asked.config, root=studio.folder.root)
     return studio.page(
         "publish.html.j2",
