@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import nan
+from math import nan, sqrt
 from time import process_time
 from typing import Any
 
@@ -38,12 +38,14 @@ LIMITS = {
     ("block", "total"): 1.0,
 }
 """The most by which the root mean square error may change, in %, on 1 % of the nation."""
-NEAR = 1.5
-"""By so much of 100 may totals of block groups gain less than the best linear estimate does.
+ASKED = -8.0
+"""What was asked for totals of block groups, in %: more than any linear estimate reaches here.
 
 They have 42 % of a block group's share, and no other answer tells much of them: what they gain is
 what their tract does, divided among 2.86 of them.
 """
+NEAR = 1.0
+"""By so much of 100 may they gain less than the best linear estimate from all answers does."""
 ROUNDING = 1 / 12
 """The variance that whole numbers add."""
 JUDGED = 0.01
@@ -88,8 +90,14 @@ def _compared(
                 squares.setdefault((pool, level, query), []).append(mean)
     yield Reading(f"{name}: units", tree.size("block_group"), "block groups", f"{tree!r}")
     expected = ExpectedErrors.of(preset, counts.schema, counts.geography).by_level()
-    best = {(one.level, one.query): one.best for one in expected}
-    yield from _changes(name, squares, best, judged=judged)
+    best = {one.level: one.best for one in expected if one.query == "total"}
+    own = {one.level: one.own for one in expected if one.query == "total"}
+    alone = _totals_alone(tree, own) if tree is counts.geography else {}
+    most = {
+        level: 100 * (sqrt((best[level] ** 2 + ROUNDING) / (variance + ROUNDING)) - 1)
+        for level, variance in alone.items()
+    }
+    yield from _changes(name, squares, most, judged=judged)
     limit = 1.3 if judged else None
     yield Reading(
         f"{name}: CPU with pooled answers", cpu[True] / cpu[False], "times", at_most=limit
@@ -99,13 +107,13 @@ def _compared(
 def _changes(
     name: str,
     squares: Mapping[tuple[bool, str, str], list[float]],
-    best: Mapping[tuple[str, str], float],
+    most: Mapping[str, float],
     *,
     judged: bool,
 ) -> Iterator[Reading]:
     """Changes in %, with their standard errors over seeds.
 
-    ``best`` are the standard deviations of the best linear estimates from all answers.
+    ``most`` is what totals of a level gain by the best linear estimate from all answers.
     """
     for pool, level, query in squares:
         if not pool:
@@ -116,10 +124,11 @@ def _changes(
         error = off.std(ddof=1) / np.sqrt(len(off)) if len(off) > 1 else nan
         note = f"{own:.3g} to {pooled:.3g}, standard error {error:.1f}"
         limit = LIMITS.get((level, query))
-        if (level, query) == ("block_group", "total"):
-            most = 100 * float(np.sqrt(best[level, query] ** 2 + ROUNDING) / own - 1)
-            note += f"; the best linear estimate, rounded: {most:.1f}"
-            limit = most + NEAR
+        if query == "total" and level in most:
+            note += f"; by the best linear estimate, rounded: {most[level]:.1f}"
+        if (level, query) == ("block_group", "total") and level in most:
+            note += f" ({ASKED:.0f} was asked)"
+            limit = most[level] + NEAR
         yield Reading(
             f"{name}: {query} at {level}: root mean square error",
             100 * float(pooled / own - 1),
@@ -127,6 +136,26 @@ def _changes(
             note,
             at_most=limit if judged else None,
         )
+
+
+def _totals_alone(tree: Geography, own: Mapping[str, float]) -> dict[str, float]:
+    """The mean variance of totals where each level has its own answers alone, as without ``pool``.
+
+        V_j = v (1 - 1/K) + V_p / K^2
+
+    where
+        v     the variance of the total of a unit of the level
+        K     how many children its parent p has; totals of states are exact
+
+    On a tree in which all units of a level are measured alike.
+    """
+    variance, found = np.zeros(tree.size("state")), {}
+    for level in LEVELS[:-1]:
+        parent = tree.parents[tree.depth(level)]
+        kids = np.bincount(parent)[parent]
+        variance = own[level] ** 2 * (1 - 1 / kids) + variance[parent] / kids**2
+        found[level] = float(variance.mean())
+    return found
 
 
 def _errors(counts: Counts, table: Any, tree: Geography) -> Iterator[tuple[str, str, float]]:
