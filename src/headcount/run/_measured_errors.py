@@ -85,9 +85,7 @@ def measured_squares(
 
 def _sums_of_units(made: Sequence[Made], level: str, query: Query) -> Floats | None:
     """For each unit of a level the sum of squared errors over a query's counts; None if untold."""
-    tables = [
-        interval_pieces(start, level, query.name, release=release) for start, release in made
-    ]
+    tables = [interval_pieces(start, level, query.name, release=release) for start, release in made]
     size, found = query.size(made[0][0].measurements.schema), []
     for first, *others in zip(*tables, strict=True):
         if first["deviation"].null_count():
