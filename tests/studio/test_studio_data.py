@@ -365,6 +365,64 @@ def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(clien
     assert "found '4711'" in html.unescape(client.get("/run", config="code.toml").text)
 
 
+BARE = """\
+[population]
+kind = "microdata"
+file = "bare.csv"
+[population.geography]
+columns = ["west"]
+[[population.attribute]]
+name = "sex"
+column = "w1"
+levels = ["w0", "w1", "w2"]
+[mechanism]
+name = "topdown"
+epsilon = 1
+[run]
+out = "runs/bare"
+"""
+
+
+@pytest.mark.parametrize("last", ["34", "widow"])
+def test_a_first_line_that_may_be_a_person_is_shown_only_after_the_banner(
+    client: Client, last: str
+):
+    name = "Ann Lee"
+    below = [f"Nn {row},{'east' if row % 2 else 'west'},w{row % 3},{row}" for row in range(9)]
+    (folder(client) / "bare.csv").write_text("\n".join([f"{name},west,w1,{last}", *below, ""]))
+    (folder(client) / "bare.toml").write_text(BARE)
+    page = client.get("/look", file="bare.csv")
+    assert name not in page.text
+    assert "the first line: found ..., expected a name for each column" in page.text
+    assert "I understand: show it" in page.text
+    page = client.get("/data", config="bare.toml")
+    assert page.status == 200
+    assert "role.w1" in page.text
+    assert name not in page.text
+    refused = client.post("/look", file="bare.csv", name="other")
+    assert refused.status == 422
+    assert name not in refused.text
+    assert not (folder(client) / "other.toml").exists()
+    client.post("/accept")
+    assert name in client.get("/look", file="bare.csv", places="west").text
+    assert name in client.get("/data", config="bare.toml").text
+
+
+def test_a_refused_form_keeps_what_was_typed_unless_another_tab_was_first(client: Client):
+    written(client)
+    typed = form(client, **{"run.out": "../outside", "0.name": "gender"})
+    page = client.post("/data/edit", **typed)
+    assert page.status == 422
+    assert 'name="run.out" value="../outside"' in page.text
+    assert 'name="population.attribute.0.name" value="gender"' in page.text
+    assert "outside" not in (folder(client) / "people.toml").read_text()
+    path = folder(client) / "people.toml"
+    path.write_text(path.read_text() + "# by another\n")
+    page = client.post("/data/edit", **typed)
+    assert "another tab or an editor has changed it" in page.text
+    assert 'value="gender"' not in page.text
+
+
 def test_undo_leaves_alone_what_an_editor_has_changed(client: Client):
     written(client)
     path = folder(client) / "people.toml"

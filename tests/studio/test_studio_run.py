@@ -222,10 +222,14 @@ def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
 
     monkeypatch.setattr("headcount.population.sources.microdata.count_people", reads)
     monkeypatch.setattr("headcount.population.sources.microdata.read_people", reads)
-    assert client.get("/run/confirm", config=NAME).status == 200
+    page = client.get("/run/confirm", config=NAME)
+    assert page.status == 200
     with (client.studio.folder.root / "people.csv").open("ab") as file:
         file.write(b"\nA;A1;m;7;x;ledig")
     assert client.get("/run/confirm", config=NAME).at == again
+    refused = client.post("/run/start", config=NAME, once=confirmation(page))
+    assert "found other data than were checked" in refused.text
+    assert client.studio.jobs.find(f"protect {NAME}") is None
 
 
 def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: Client):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from select import select
 
+import polars as pl
 import pytest
 
 from headcount.errors import InputError
@@ -253,18 +254,19 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path):
         Folder.at(tmp_path / "none")
 
 
+@pytest.mark.parametrize("kind", [ValueError, pl.exceptions.PanicException])
 def test_a_fault_is_neither_shown_nor_logged_with_its_numbers(
-    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind
 ):
     def broken(*_):
-        raise ValueError("4711 people")
+        raise kind("4711 people")
 
     screen_named("start.show")
     monkeypatch.setattr("headcount.studio.start.plain_files", broken)
     with caplog.at_level(logging.DEBUG):
         page = client.get("/")
     assert page.status == 422
-    assert "a fault of headcount itself (ValueError)" in page.text
+    assert f"a fault of headcount itself ({kind.__name__})" in page.text
     assert "4711" not in page.text + caplog.text
 
 

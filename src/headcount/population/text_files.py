@@ -6,6 +6,7 @@ import csv
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BufferedReader, BytesIO, StringIO
 from itertools import islice, takewhile
@@ -92,6 +93,14 @@ class TextFile:
         with self._open() as text:
             lines = [line for line in islice(text, sample) if line.strip()][1:]
         return 2 * sum(any(one in line for one in DELIMITERS) for line in lines) > len(lines)
+
+    def rows_below(self, number: int) -> list[list[str]]:
+        """The fields of the first rows below the header, as far as they can be read."""
+        found: list[list[str]] = []
+        with suppress(csv.Error):  # a field of more than 131,072 characters
+            for _, fields in islice(self._records(), 1, 1 + number):
+                found.append(fields)
+        return found
 
     def refuse_longer(self) -> None:
         """Refuse rows with more fields than the header has."""

@@ -185,7 +185,7 @@ class MethodCard:
     own: bool
     guarantee: Guarantee | None = None
     rows: tuple[Reach, ...] = ()
-    fault: str = ""
+    fault: HeadcountError | None = None
 
 
 def cards_of(config: Config, people: Population) -> list[MethodCard]:
@@ -206,7 +206,7 @@ def _card(name: str, chain: Chain, config: Config, people: Population) -> Method
         rows = tuple(reaches(chain, people.schema, people.geography))
         return replace(made, guarantee=promise, rows=rows)
     except HeadcountError as error:
-        return replace(made, fault=str(error))
+        return replace(made, fault=error)
 
 
 @dataclass(frozen=True)

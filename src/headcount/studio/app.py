@@ -198,7 +198,7 @@ def _shown(studio: Studio, screen: str, asked: Asked) -> Response:
         said = studio.said(error)
     except OSError as error:
         said = f"{error.filename or 'file system'}: {error.strerror or error}"
-    except Exception as error:  # what it says may hold true counts: neither shown nor logged
+    except BaseException as error:  # a panic of polars too: what it says may hold true counts
         log.error("studio: a fault of headcount itself (%s)", type(error).__name__)
         said = f"a fault of headcount itself ({type(error).__name__}): please report it"
     template = "refused_part.html.j2" if asked.part else "refused.html.j2"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 from starlette.responses import Response
 
-from headcount.config.edit import change_role, roles_of, set_said, table_of
+from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
 from headcount.init.decide import KINDS, Draft, Told, draft
 from headcount.init.write import write_draft
-from headcount.population.format import Format
+from headcount.population.format import PLAIN, Format
+from headcount.population.header import refuse_values_as_names
 from headcount.population.tables import header_of
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.amounts import total_loss
@@ -53,8 +54,10 @@ def propose(studio: Studio, asked: Asked) -> Response:
     name = studio.folder.name_of(path)
     told = {one: asked.query.get(one, "") for one in ASKED}
     made: Draft | None = None
-    fault = ""
+    fault, named = "", False
     try:
+        _refuse_bare(studio, path)
+        named = True
         made = draft(path, told=Told.by_words(**told))
         places = ", ".join(made.places.columns)
         told = {"kind": made.kind, "places": places, "count": made.count, "key": made.key}
@@ -69,7 +72,7 @@ def propose(studio: Studio, asked: Asked) -> Response:
         made=made,
         fault=fault,
         kinds=KINDS if told["kind"] else {"": "found by looking", **KINDS},
-        header=header_of(path) if path.is_file() and made is None else [],
+        header=header_of(path) if named and path.is_file() and made is None else [],
         config_name=_new_name(studio, name),
         command=studio.command("init", name),
     )
@@ -82,8 +85,15 @@ def write(studio: Studio, asked: Asked) -> Response:
         require(asked.field("name"), "name").removesuffix(".toml") + ".toml"
     )
     told = Told.by_words(**{one: asked.field(one) for one in ASKED})
+    _refuse_bare(studio, path)
     write_draft(draft(path, told=told), config)
     return studio.go("/data", config=studio.folder.name_of(config))
+
+
+def _refuse_bare(studio: Studio, path: Path, form: Format = PLAIN) -> None:
+    """Refuse a file whose names of columns may be somebody's values, until these may be shown."""
+    if not studio.accepted:
+        refuse_values_as_names(path, form)
 
 
 def _new_name(studio: Studio, file: str) -> str:
@@ -94,13 +104,15 @@ def _new_name(studio: Studio, file: str) -> str:
     return next(one for one in names if not studio.folder.inside(one).exists())
 
 
-def show(studio: Studio, asked: Asked, *, fault: str = "", typed: str | None = None) -> Response:
-    """The config as a form and as text."""
+def show(
+    studio: Studio, asked: Asked, *, fault: str = "", typed: str | None = None, form: str = ""
+) -> Response:
+    """The config as a form and as text; the form by ``form``, a text that was refused."""
     text = studio.texts.read(asked.config)
     tables: dict[str, Any] = {}  # where the text is no config there is no form to it
     try:
         studio.texts.load(text.name)
-        tables = parse_toml(text.text, source=text.name)
+        tables = parse_toml(form or text.text, source=text.name)
     except HeadcountError as error:
         fault = fault or studio.said(error)
     people = tables.get("population", {})
@@ -173,7 +185,17 @@ def edit(studio: Studio, asked: Asked) -> Response:
     try:
         return studio.edit(asked, change, back="/data")
     except HeadcountError as error:
-        return show(studio, asked, fault=studio.said(error))
+        kept = _as_typed(studio, asked, change)
+        return show(studio, asked, fault=studio.said(error), form=kept)
+
+
+def _as_typed(studio: Studio, asked: Asked, change: Callable[[tomlkit.TOMLDocument], None]) -> str:
+    """The text that an edit would have made; "" where it began with another one than there is."""
+    try:
+        old = studio.texts.unchanged(asked.config, asked.field("version"))
+        return edited(old.text, change, source=asked.config)
+    except HeadcountError:  # of which the page says why
+        return ""
 
 
 def declare(studio: Studio, asked: Asked) -> Response:
@@ -209,6 +231,12 @@ def _roles(studio: Studio, config: str, people: Mapping[str, Any]) -> dict[str, 
         return {}
     try:
         form = from_table(Format, people.get("format", {}), source=config)
-        return roles_of(people, header_of(_data_file(studio, config, people), form))
+        file = _data_file(studio, config, people)
+        roles = roles_of(people, header_of(file, form))
     except (HeadcountError, OSError):  # the check of the config says what is wrong
         return {}
+    try:
+        _refuse_bare(studio, file, form)
+    except HeadcountError:  # then only names that stand in the text too
+        return {column: role for column, role in roles.items() if role}
+    return roles

@@ -61,6 +61,7 @@ def show(studio: Studio, asked: Asked) -> Response:
             for name, way in ways_in(config).items()
         },
         choice=config.choice,
+        said=studio.said,
         offered={one: one for one in OFFERED},
         **_preview(asked, config, people),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from headcount.errors import RunError
 from headcount.run.close import close_run
 from headcount.run.confirm import Checked, Confirmations, Spending, text_digest
 from headcount.studio.app import VEILED, Asked, Studio, require
@@ -113,7 +114,9 @@ def start(studio: Studio, asked: Asked) -> Response:
     if confirmed is None:  # clicked twice, sent again by a reload, or another start's
         return studio.go("/run", config=asked.config)
     name, digest = confirmed
-    studio.texts.load(name, only_if=digest)
+    config = studio.texts.load(name, only_if=digest)
+    if _confirmations(studio).checked(name, config, digest) is None:
+        raise RunError(f"{name}: found other data than were checked, expected these: check again")
     studio.jobs.start(f"protect {name}", _words(name, digest))
     return studio.go("/run", config=name)
 
