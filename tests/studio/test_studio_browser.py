@@ -99,8 +99,9 @@ def test_the_whole_way_by_keyboard_with_topdown(client: Client, write):
         assert visitor.page.locator("#preview").inner_text() != before
         visitor.press("Put this loss into the config")
         names = run_and_publish(visitor, judge=judge)
-        headings = back_to_the_start(visitor)
-        assert len(headings) == 7, headings  # all screens; a comparison has a test of its own
+        if judge:
+            headings = back_to_the_start(visitor)
+            assert len(headings) == 7, headings  # all screens; a comparison has a test of its own
         return names
 
     names = visit(client, way)
