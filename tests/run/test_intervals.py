@@ -229,7 +229,19 @@ def test_released_counts_stand_beside(folder: Path) -> None:
     start = start_from(folder)
     release = estimate_from(start)
     found = beside(start, "block", "total", release)
-    assert found["released"].to_list() == release.at("block").sum(axis=1).tolist()
+    people = release.at("block").sum(axis=1)
+    assert found["released"].to_list() == people.tolist()
+    codes, areas = release.geography.units[-1].tolist(), ((7, 3, 150), (199, 3))
+    named = [(str(k), "block", tuple(codes[one] for one in own)) for k, own in enumerate(areas)]
+    found = pl.concat(interval_pieces(start, named, "total", release=release))
+    assert found["released"].to_list() == [people[list(own)].sum() for own in areas]
+
+
+def test_a_release_in_memory_has_no_measurements(folder: Path) -> None:
+    release: Any = estimate_from(start_from(folder))
+    with pytest.raises(ConfigError) as refused:
+        intervals(release, "block", "total")
+    assert "release: found CountsRelease, expected a run or folder" in str(refused.value)
 
 
 @pytest.mark.parametrize(

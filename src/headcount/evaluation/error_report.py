@@ -30,10 +30,10 @@ from headcount.report.provenance import gather_provenance
 from headcount.tabulate.query import CELLS
 
 NO_LOSS = (
-    "This costs no privacy. Nothing but the published release and the settings in its receipt was "
-    "used, so nothing is spent and no ledger is touched. The noise comes from an ordinary seeded "
-    "generator (seed {seed}): it protects nobody here, and anyone gets the same report from the "
-    "same seed."
+    "This costs no privacy. Nothing but published files was used: the release, the settings in "
+    "its receipt, and its measurements where these are published. So nothing is spent and no "
+    "ledger is touched. The noise comes from an ordinary seeded generator (seed {seed}): it "
+    "protects nobody here, and anyone gets the same report from the same seed."
 )
 UNDERSTATED = (
     "**Bias is understated in small areas.** The release has been made whole and non-negative once "
@@ -72,7 +72,7 @@ ABOUT = (
 MODEL_BASED = (
     "This release is **model-based**: a prior draws the counts of a place towards the shape of the "
     "place above. Errors of places unlike their parent are larger than those of others, and all "
-    "errors here are understated."
+    "errors by reruns are understated."
 )
 _ERRORS = (
     Column(key="units", label="Units", format=",d"),
@@ -124,7 +124,7 @@ class ErrorReport(Finding):
         return f"<ErrorReport of {self.runs} runs, {self.table.height} rows>"
 
     def _repr_html_(self) -> str:
-        note = f"Computed from the release alone, not from the truth. {self.explain()}"
+        note = f"Computed from published files alone, not from the truth. {self.explain()}"
         return shown(self.title, frames={"errors": self.shown()}, note=note)
 
     def shown(self) -> pl.DataFrame:
@@ -188,11 +188,11 @@ class ErrorReport(Finding):
 
     def numbers(self) -> tuple[KeyNumber, ...]:
         """Errors of the finest cells, and of totals at each level that has many units."""
-        rows = self._named(ALL).filter(pl.col("units") >= FEW_UNITS, pl.col("rmse") > 0)
+        rows = self._named(ALL).filter(pl.col("units") >= FEW_UNITS, pl.col("best") > 0)
         wanted = rows.filter(pl.col("query").is_in(["total", "every cell"]))
         return tuple(
             KeyNumber(
-                value=f"{row['rmse']:,.3g}",
+                value=f"{row['best']:,.3g}",
                 unit="people",
                 label=f"root mean square error of {row['query']} at {row['level']}",
             )
@@ -289,7 +289,7 @@ class ErrorReport(Finding):
     def notes(self) -> str:
         """What a reader of the short table must know."""
         return (
-            "From the release alone: it was protected again "
+            "From published files alone: the release was protected again "
             f"{self.runs} times as if it were the truth. Bias is understated in small areas, and "
             "releases that are shrunk understate all errors. "
             f"{self._said_of_measurements()} No privacy is spent."
@@ -310,7 +310,7 @@ class ErrorReport(Finding):
         limits = "\n".join(f"- {one}" for one in (AVERAGES, UNDERSTATED, SHRUNK, ABOUT))
         return Report(
             title="How far off is this release?",
-            subtitle="Errors predicted from the release alone",
+            subtitle="Errors predicted from published files alone",
             summary=tuple(summary),
             sections=(Section(title=self.title, blocks=(Prose(self.explain()), *self.blocks())),),
             limits=(Prose(limits),),

@@ -35,10 +35,11 @@ class Quarters:
             raise ValueError("living quarters need one row for each leaf unit")
         if (self.occupied < 0).any() or (self.vacant < 0).any():
             raise ValueError("living quarters are counted from 0")
-        for name in ("occupied", "vacant"):
-            numbers = getattr(self, name)
-            if numbers.max(initial=0) <= np.iinfo(np.int32).max:
-                object.__setattr__(self, name, numbers.astype(np.int32, copy=False))
+        largest = max(int(one.max(initial=0)) for one in (self.occupied, self.vacant))
+        if largest <= np.iinfo(np.int32).max // 2:  # so that occupied and vacant homes fit together
+            for name in ("occupied", "vacant"):
+                numbers = getattr(self, name).astype(np.int32, copy=False)
+                object.__setattr__(self, name, numbers)
 
     def __repr__(self) -> str:
         return f"<Quarters by {self.attribute!r}: {self.occupied.shape[1]} types>"

@@ -72,6 +72,13 @@ def intervals(
     import polars as pl
 
     start, beside = release, None
+    if not isinstance(start, PublishedStart | Path | str):
+        raise ConfigError(
+            "intervals",
+            place="release",
+            found=type(start).__name__,
+            expected="a run or folder with its measurements, or what start_from read",
+        )
     if not isinstance(start, PublishedStart):
         start, beside = published_start(Path(start))
     pieces = interval_pieces(start, areas, query, confidence=confidence, release=beside)
@@ -151,7 +158,7 @@ class _Intervals:
         for places, estimate, variance in self._measured.of_level(level):
             possible = self._measured.possible(level, places)
             units = self._published.along_spine[places] if self._along_spine else places
-            released = self._released(level, units)
+            released = self._released(level, units, np.arange(len(units)), len(units))
             yield self._table(codes[units], estimate, variance, possible, released)
 
     def of_areas(self, areas: Sequence[NamedArea]) -> Iterator[pl.DataFrame]:
@@ -211,10 +218,7 @@ class _Intervals:
             at, of_area = _within(places, unit, union)
             np.add.at(estimate, of_area, found[at])
             np.logical_or.at(possible, of_area, self._measured.possible(level, places)[at])
-        released = None
-        if (own := self._released(unions.level, unions.unit)) is not None:
-            released = np.zeros((many, answers), dtype=np.int64)
-            np.add.at(released, unions.union, own)
+        released = self._released(unions.level, unions.unit, unions.union, many)
         return self._table(unions.names, estimate, variance, possible, released)
 
     def _leaves(self, unions: _Unions) -> Members:
@@ -230,8 +234,8 @@ class _Intervals:
             leaf = now[leaf]
         return Members(len(unions.names), np.repeat(unions.union, sizes), leaf)
 
-    def _released(self, level: str, units: Ints) -> Ints | None:
-        """The released answers of some published units: units x answers."""
+    def _released(self, level: str, units: Ints, union: Ints, many: int) -> Ints | None:
+        """The released answers of unions of some published units: unions x answers."""
         from scipy.sparse import csr_array
 
         if self._release is None:
@@ -246,8 +250,9 @@ class _Intervals:
                 expected="a release of the same places",
             )
         matrix = self._measured.asked.matrix(self._measured.schema)
-        rows = csr_array(self._release.tables[level][found]) @ matrix
-        return np.asarray(rows.toarray(), dtype=np.int64)
+        rows, own = csr_array(self._release.tables[level][found]), np.arange(len(found))
+        sums = csr_array((np.ones_like(own), (union, own)), shape=(many, len(own)))
+        return np.asarray((sums @ rows @ matrix).toarray(), dtype=np.int64)
 
     def _table(
         self,
