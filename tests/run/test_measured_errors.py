@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ from headcount.mechanisms.topdown.from_measurements import PublishedStart, estim
 from headcount.mechanisms.topdown.nudged import nudged
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
-from headcount.run import error_report
+from headcount.run import _measured_errors, error_report
 from headcount.run._measured_errors import PART, SQUARES, measured_squares, with_measured
 from headcount.tabulate import every_cell
 
@@ -109,6 +111,33 @@ def test_without_how_the_release_follows_its_answers_errors_come_out_wrong(publi
     )
     assert followed == pytest.approx(published.true["cells"], rel=0.3)
     assert rigid < 0.5 * published.true["cells"]
+
+
+def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(tmp_path: Path):
+    sizes = (1, 4, 200)
+    parents = tuple(np.arange(n, dtype=np.int32) * above // n for above, n in pairwise(sizes))
+    codes = tuple(np.array([f"{k:03}" for k in range(size)]) for size in sizes)
+    levels = ("whole", "county", "tract")
+    places = hc.Geography(levels, codes, (np.zeros(0, np.int32), *parents))
+    leaf = np.random.default_rng(3).poisson(60, (200, 6))
+    counts = hc.Counts(SCHEMA, places, "tract", csr_array(leaf))
+    shares: dict[str, Any] = {
+        "levels": dict.fromkeys(levels, "1/3"),
+        "queries": {"cells": {"share": "1"}},
+    }
+    cells = hc.TopDown(rho=Fraction(3, 2), unit=hc.UnitOfPrivacy.ADD_REMOVE, **shares)
+    noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"", b"")
+    tables = cells.run(counts, noise, runs=range(1), context=Context(measurements=tmp_path)).tables
+    release = _release(tables, places)
+    cells.publications()["measurements"].write(release, tmp_path, quarters=None, progress=silent)
+    start, true = start_from(tmp_path), float(np.square(release.at("tract") - leaf).mean())
+    row = _rows(hc.error_report(release, start, runs=2).table, "cells")  # deviations are 1
+    assert (row["measured"], row["best_by"]) == (None, "reruns")
+    assert row["best"] == pytest.approx(np.sqrt(true), rel=0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_measured_errors, "LEAST_MOVE", 0.0)
+        without = _rows(hc.error_report(release, start, runs=2).table, "cells")
+    assert without["measured"] > 1.2 * row["best"]  # so far off would they be
 
 
 def test_a_little_noise_is_added_to_every_answer_and_to_nothing_else(published: Published):

@@ -57,7 +57,8 @@ BY_MEASUREMENTS = (
     "right also where the release is biased. Its standard error (±) is over the units of the "
     "level. *Best* is this figure where its standard error is 5 % of it or less and it differs "
     "from that of the reruns by more than 2.5 standard errors; elsewhere it is that of the reruns, "
-    "with which the measurements agree or of which they tell too little."
+    "with which the measurements agree or of which they tell too little. Counts of which estimates "
+    "are off by less than 4 people are left out: whole numbers hide how the release follows."
 )
 WITHOUT = "Measurements were not used: {why}. All figures are by reruns."
 AVERAGES = (
