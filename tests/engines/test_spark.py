@@ -18,7 +18,7 @@ import pytest
 from headcount.engines._by_file import HandedWork
 from headcount.engines.local import LocalEngine
 from headcount.engines.spark import SparkEngine, libraries, refuse_others
-from headcount.errors import ConfigError, InputError, InputErrors, PrivacyError
+from headcount.errors import ConfigError, HeadcountError, InputError, InputErrors, PrivacyError
 from headcount.run.engines import engine_named
 from tests.engines.spark import spark
 
@@ -158,6 +158,12 @@ def test_spark_opens_no_port_to_others(context):
     assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
 
 
+def _told(error: HeadcountError) -> dict[str, object]:
+    """All that an error says, with the errors that it holds told in the same way."""
+    held = getattr(error, "errors", ())
+    return {**vars(error), "errors": [(type(one), str(one), _told(one)) for one in held]}
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -173,4 +179,4 @@ def test_errors_can_be_pickled(error):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
     assert str(again) == str(error)
-    assert vars(again) == vars(error)
+    assert _told(again) == _told(error)

@@ -63,12 +63,13 @@ def test_pooled_answers_without_a_workspace_are_pages_of_a_file():
 
 def test_living_quarters_are_held_in_32_bits_and_summed_in_64(monkeypatch: pytest.MonkeyPatch):
     places = regular(children=3, depth=2)
-    many = np.full((9, 2), 2**30, dtype=np.int64)
+    most = 2**30 - 1  # twice that still fits in 32 bits, three times does not
+    many = np.full((9, 2), most, dtype=np.int64)
     narrow = Quarters(places, "hhgq", many, many[:, 0])
-    wide = Quarters(places, "hhgq", 4 * many, many[:, 0])
+    wide = Quarters(places, "hhgq", many + 1, many[:, 0])
     assert (narrow.occupied.itemsize, wide.occupied.itemsize) == (4, 8)
     for at_once in (1, 2, 100):
         monkeypatch.setattr(_quarters_bounds, "PARENTS_AT_ONCE", at_once)
         sums = _quarters_bounds._summed(narrow.occupied, places.children_start("level_1"))
-        assert (sums == 3 * 2**30).all()
+        assert (sums == 3 * most).all()
         assert sums.shape == (3, 2)
