@@ -42,10 +42,13 @@ def _drawn(
 @settings(max_examples=200, deadline=None)
 @given(cases(), st.integers(0, 2**32 - 1), st.booleans())
 def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int, few: bool) -> None:
-    """Whatever answers tell of must come out the same, with all units in memory or a few."""
+    """Whatever answers tell of must come out the same, with all units in memory or a few, and
+    also as a sum of estimated cells, told or not.
+    """
     dense = dense_errors(case.tree, case.queries, case.schema.possible)
     truth, drawn = _drawn(case, dense, np.random.default_rng(seed))
     expected = _dense_estimate(case, drawn, truth, dense)
+    cells: dict[int, Floats] = {}
     with (
         patch.object(estimate, "NUMBERS_AT_ONCE", 40 if few else estimate.NUMBERS_AT_ONCE),
         patch.object(rows, "IN_MEMORY", 0 if few else rows.IN_MEMORY),
@@ -61,8 +64,11 @@ def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int, few: 
                 pieces = list(estimates.at(depth))
                 found = np.concatenate([some for _, some in pieces])
                 assert [unit for units, _ in pieces for unit in units] == list(range(len(found)))
+                cells[depth] = found if name == CELLS else cells[depth]
                 for unit in range(case.tree.units(depth)):
-                    agree(found[unit], matrix @ dense.units[depth, unit], expected, dense)
+                    own = matrix @ dense.units[depth, unit]
+                    agree(found[unit], own, expected, dense)
+                    agree(matrix @ cells[depth][unit], own, expected, dense)
 
 
 def agree(found: Floats, own: Floats, expected: Floats, dense: Dense) -> None:

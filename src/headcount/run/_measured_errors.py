@@ -21,16 +21,18 @@ The standard error of the mean of a level is that over its units, as if these we
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Floats
+from headcount.arrays import Flags, Floats
 from headcount.evaluation.release_errors import ALL, FEW_UNITS
 from headcount.mechanisms.topdown.from_measurements import PublishedStart
 from headcount.release import CountsRelease
-from headcount.run.intervals import interval_pieces
-from headcount.tabulate import Query
+from headcount.run._measured_tree import MeasuredTree
+from headcount.run._place_estimates import Estimated, PlaceEstimates
+from headcount.tabulate import CELLS, Query
 
 PART = 0.125
 """h. With the whole noise errors of block totals in Rhode Island (rho 2.56, shares like 2020) come
@@ -73,12 +75,12 @@ def measured_squares(
     Left out is what the answers do not tell, and what has too little noise for it (LEAST_MOVE).
     """
     start, _ = published
-    places, schema, rows = start.measurements.geography, start.measurements.schema, []
-    for level in places.levels:
-        if places.size(level) < FEW_UNITS:
+    schema, rows = start.measurements.schema, []
+    for level in start.measurements.geography.levels:
+        if start.measurements.geography.size(level) < FEW_UNITS:
             continue
-        for query in queries:
-            sums = _sums_of_units([published, *nudged], level, query)
+        found = _sums_of_units([published, *nudged], level, queries)
+        for query, sums in zip(queries, found, strict=True):
             if sums is None:
                 continue
             many = len(sums) * len(np.unique(query.groups(schema)[schema.possible]))
@@ -87,34 +89,69 @@ def measured_squares(
     return pl.DataFrame(rows, schema=SQUARES, orient="row")
 
 
-def _sums_of_units(made: Sequence[Made], level: str, query: Query) -> Floats | None:
-    """For each unit of a level the sum of squared errors over a query's counts; None if untold."""
-    tables = [interval_pieces(start, level, query.name, release=release) for start, release in made]
-    size, found = query.size(made[0][0].measurements.schema), []
-    variance, noisy = 0.0, 0
-    for first, *others in zip(*tables, strict=True):
-        if first["deviation"].null_count():
-            return None
-        deviation = first["deviation"].to_numpy()
-        variance += float(np.square(deviation).sum())
-        noisy += int(np.count_nonzero(deviation))
-        estimate, released = _numbers(first)
+def _sums_of_units(
+    made: Sequence[Made], level: str, queries: Sequence[Query]
+) -> list[Floats | None]:
+    """For each query the sum of squared errors in each unit of a level; None if untold.
+
+    Estimates of cells are made once for all queries, whose estimates are sums of them.
+    """
+    names = [query.name for query in queries]
+    places = [
+        PlaceEstimates(MeasuredTree(start, CELLS), release, names if not run else ())
+        for run, (start, release) in enumerate(made)
+    ]
+    found = [
+        _Squares(query.matrix(made[0][0].measurements.schema), query.name) for query in queries
+    ]
+    for first, *others in zip(*(one.of_level(level) for one in places), strict=True):
+        for one in found:
+            one.add(first, others)
+    return [one.of_units() for one in found]
+
+
+class _Squares:
+    """Squared errors of one query in a level, added up place by place.
+
+    where
+        matrix   the query, cells x answers
+    """
+
+    def __init__(self, matrix: Any, query: str) -> None:
+        self._matrix, self._query = matrix, query
+        self._found: list[Floats] = []
+        self._variance, self._noisy = 0.0, 0
+
+    def add(self, first: Estimated, others: Sequence[Estimated]) -> None:
+        """Take some places, as they are and with more noise."""
+        possible = np.asarray(first.possible.astype(np.int64) @ self._matrix) > 0
+        variance = first.variance[self._query][possible]
+        self._variance += float(variance.sum())
+        self._noisy += int(np.count_nonzero(variance))
+        estimate, released = self._numbers(first, possible)
         sums = np.square(released - estimate)
         for other in others:
             moved, followed = (
                 after - before
-                for after, before in zip(_numbers(other), (estimate, released), strict=True)
+                for after, before in zip(
+                    self._numbers(other, possible), (estimate, released), strict=True
+                )
             )
             sums += moved * (2 * followed - moved) / (PART**2 * len(others))
-        found.append(sums.reshape(-1, size).sum(axis=1))
-    if PART * np.sqrt(variance / max(noisy, 1)) < LEAST_MOVE:
-        return None
-    return np.concatenate(found)
+        self._found.append(sums.sum(axis=1))
 
+    def _numbers(self, cells: Estimated, possible: Flags) -> tuple[Floats, Floats]:
+        """The query's estimates, 0 where nobody can be counted, and its released counts."""
+        assert cells.released is not None
+        estimate = np.asarray(cells.estimate @ self._matrix)
+        released = np.asarray(cells.released @ self._matrix, dtype=np.float64)
+        return np.where(possible, estimate, 0.0), released
 
-def _numbers(table: pl.DataFrame) -> tuple[Floats, Floats]:
-    """The estimate and the released count of each row."""
-    return table["estimate"].to_numpy(), table["released"].to_numpy().astype(np.float64)
+    def of_units(self) -> Floats | None:
+        """The sum over the query's counts in each unit; None if the answers do not tell it."""
+        enough = PART * np.sqrt(self._variance / max(self._noisy, 1)) >= LEAST_MOVE
+        told = np.isfinite(self._variance)
+        return np.concatenate(self._found) if told and enough else None
 
 
 def with_measured(table: pl.DataFrame, squares: pl.DataFrame) -> pl.DataFrame:

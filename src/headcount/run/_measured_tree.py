@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -23,35 +23,44 @@ class MeasuredTree:
 
     where
         together   that tree, with totals that units have exactly together
-        asked      the query
+        queries    all that were asked
+        asked      the one that is estimated
     """
 
     def __init__(self, start: PublishedStart, query: str) -> None:
-        self._start, self.query = start, query
+        self.start, self.query = start, query
         self.schema, self.published = start.measurements.schema, start.measurements.geography
         self.tree, settings = start.measurements.tree, start.mechanism
-        queries = {
+        self.queries = {
             one.name: one.on(self.schema) for one in (every_cell(self.schema), *settings.marginals)
         }
-        if query not in queries:
+        if query not in self.queries:
             raise ConfigError(
-                "intervals", place="query", found=repr(query), expected=one_of(list(queries))
+                "intervals", place="query", found=repr(query), expected=one_of(list(self.queries))
             )
-        self.asked = queries[query]
+        self.asked = self.queries[query]
         self.components = components_of(settings, self.schema)
-        self.coordinates = Coordinates(self.components, query, queries, self.schema.names)
         self.together = together_tree(settings, noise_of(start), self.tree, groups_of(start))
         self._matrix = self.asked.matrix(self.schema)
 
-    def of_level(self, level: str) -> Iterator[tuple[Ints, Floats, Floats]]:
-        """Some units of a level after others: their places there, estimates and variances.
+    def _coordinates(self, query: str) -> Coordinates:
+        return Coordinates(self.components, query, self.queries, self.schema.names)
 
-        These are units x answers, and a variance is infinite where the answers do not tell.
+    def of_level(
+        self, level: str, told: Sequence[str]
+    ) -> Iterator[tuple[Ints, Floats, dict[str, Floats]]]:
+        """Some units of a level after others: their places there, estimates, and variances.
+
+        These are units x answers; variances are of the queries in ``told``, and infinite where the
+        answers do not tell.
         """
-        depth = self.together.depth(self.tree.depth(level))
-        variances = AnswerVariances.of(self.together.tree, self.components, self.query, depth)
+        depth, tree = self.together.depth(self.tree.depth(level)), self.together.tree
+        of = {query: AnswerVariances.of(tree, self.components, query, depth) for query in told}
         for places, estimate, units in self._estimates(depth):
-            variance = self.coordinates.in_own_order(variances.units(units))
+            variance = {
+                query: self._coordinates(query).in_own_order(one.units(units))
+                for query, one in of.items()
+            }
             yield places, estimate, variance
 
     def estimates(self, level: str) -> Iterator[tuple[Ints, Floats]]:
@@ -60,19 +69,23 @@ class MeasuredTree:
             yield places, estimate
 
     def _estimates(self, depth: int) -> Iterator[tuple[Ints, Floats, range]]:
-        best = BestEstimates(self.together.tree, self.coordinates, self._answered)
+        best = BestEstimates(self.together.tree, self._coordinates(self.query), self._answered)
         for units, estimate in best.at(depth):
             yield self.together.places[depth][units.start : units.stop], estimate, units
 
-    def area_variances(self, members: Members) -> Floats:
-        """The variances of areas, given by places of leaves: areas x answers."""
+    def area_variances(self, members: Members, told: Sequence[str]) -> dict[str, Floats]:
+        """The variances of some queries in areas, given by places of leaves: areas x answers."""
         now = np.empty_like(self.together.places[-1])
         now[self.together.places[-1]] = np.arange(len(now))
         moved = Members(members.areas, members.area, now[members.leaf])
-        errors = AreaErrors.of(self.together.tree, self.components, moved, [self.query])
-        classes = AnswerClasses.of(self.components, self.query)
-        found = np.stack([errors.variance(self.query, one) for one in classes.examples], axis=1)
-        return self.coordinates.in_own_order(found[:, classes.of_answer])
+        errors = AreaErrors.of(self.together.tree, self.components, moved, told)
+        variances = {}
+        for query in told:
+            classes = AnswerClasses.of(self.components, query)
+            found = np.stack([errors.variance(query, one) for one in classes.examples], axis=1)
+            own = self._coordinates(query).in_own_order(found[:, classes.of_answer])
+            variances[query] = own
+        return variances
 
     def possible(self, level: str, places: Ints) -> Flags:
         """For some units whether anybody can be counted by each answer: units x answers.
@@ -81,7 +94,7 @@ class MeasuredTree:
         there is no facility, or nobody at all.
         """
         cells = np.broadcast_to(self.schema.possible, (len(places), self.schema.size))
-        for one in self._start.restrictions[level]:
+        for one in self.start.restrictions[level]:
             high = [one.high[run.start : run.stop] for run in _runs(places)]
             if (none := np.concatenate(high) <= 0).any():
                 cells = cells & ~none[:, one.query.groups(self.schema)]
@@ -93,16 +106,16 @@ class MeasuredTree:
         before = self.together.levels[depth]
         if before < 0:  # published units that the spine has in parts: the level of these is next
             level = self.tree.levels[self.together.levels[depth + 1]]
-            return self._start.joint[level].total[places][:, None]
+            return self.start.joint[level].total[places][:, None]
         level = self.tree.levels[before]
         return np.concatenate([self._read(level, query, run) for run in _runs(places)])
 
     def _read(self, level: str, query: str, units: range) -> Floats | Ints:
         """Answers of units that stand side by side in the files."""
         if query in self.together.tree.levels[self.together.depth(self.tree.depth(level))].exact:
-            own = next(one for one in self._start.restrictions[level] if one.query.name == query)
+            own = next(one for one in self.start.restrictions[level] if one.query.name == query)
             return np.asarray(own.low[units.start : units.stop], dtype=np.int64)
-        return self._start.answers.values(level, query, units)
+        return self.start.answers.values(level, query, units)
 
 
 def noise_of(start: PublishedStart) -> NoiseTree:

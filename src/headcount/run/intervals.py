@@ -19,7 +19,6 @@ Intervals of a level are made a few units at a time, so that no level needs to f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -27,16 +26,14 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.accuracy.areas import Members
-from headcount.arrays import Flags, Floats, Ints
-from headcount.errors import ConfigError, InputError
+from headcount.arrays import Floats
+from headcount.errors import ConfigError
 from headcount.mechanisms.topdown.accuracy import EXACT
 from headcount.mechanisms.topdown.from_measurements import PublishedStart
-from headcount.mechanisms.topdown.rerun import refuse_other_attributes
 from headcount.release import CountsRelease
 from headcount.run._measured_tree import MeasuredTree
+from headcount.run._place_estimates import Estimated, PlaceEstimates
 from headcount.run._published import published_start
 from headcount.run.plan import NamedArea
 
@@ -45,8 +42,6 @@ if TYPE_CHECKING:
 
 NEARLY = 1e-9
 """Ends that miss a whole number by less are on it: exact counts come from sums of floats."""
-NUMBERS_AT_ONCE = 1 << 25
-"""Estimates of areas that are in memory together."""
 
 
 def intervals(
@@ -101,10 +96,10 @@ def interval_pieces(
     reach = NormalDist().inv_cdf((1 + _confidence(confidence)) / 2)
     if not areas:
         raise ConfigError("intervals", found="no level and no areas", expected="one or the other")
-    if release is not None:
-        refuse_other_attributes(release, start, source="intervals")
-    found = _Intervals(MeasuredTree(start, query), reach, release)
-    return found.of_level(areas) if isinstance(areas, str) else found.of_areas(areas)
+    measured = MeasuredTree(start, query)
+    places = PlaceEstimates(measured, release, [query])
+    found = places.of_level(areas) if isinstance(areas, str) else places.of_areas(areas)
+    return map(_Tables(measured, reach).of, found)
 
 
 def _confidence(given: Fraction | str | float) -> float:
@@ -119,159 +114,27 @@ def _confidence(given: Fraction | str | float) -> float:
     return share
 
 
-@dataclass(frozen=True, eq=False)
-class _Unions:
-    """Unions of published units of one level.
-
-    where
-        names   of the unions, or codes
-        level   of the units
-        union   for each unit that one has, which
-        unit    and its place at the level
-    """
-
-    names: NDArray[np.str_]
-    level: str
-    union: Ints
-    unit: Ints
-
-
-class _Intervals:
+class _Tables:
     """Tables of intervals of one query."""
 
-    def __init__(self, measured: MeasuredTree, reach: float, release: CountsRelease | None) -> None:
-        self._measured, self._reach, self._release = measured, reach, release
-        self._published = measured.published
-        self._along_spine = measured.published.spine is not None
+    def __init__(self, measured: MeasuredTree, reach: float) -> None:
+        self._query, self._reach = measured.query, reach
         attributes = measured.asked.attributes(measured.schema)
         rows = list(product(*(one.levels for one in attributes)))
         self._labels = {one.name: [row[k] for row in rows] for k, one in enumerate(attributes)}
 
-    def of_level(self, level: str) -> Iterator[pl.DataFrame]:
-        """Every published unit of a level, in the order of the measured tree."""
-        codes = self._published.units[self._published.depth(level)]
-        leaf = level == self._published.leaf
-        if self._along_spine and not leaf:
-            every = np.arange(len(codes))
-            yield from self._of_unions(_Unions(codes, level, every, every))
-            return
-        for places, estimate, variance in self._measured.of_level(level):
-            possible = self._measured.possible(level, places)
-            units = self._published.along_spine[places] if self._along_spine else places
-            released = self._released(level, units, np.arange(len(units)), len(units))
-            yield self._table(codes[units], estimate, variance, possible, released)
-
-    def of_areas(self, areas: Sequence[NamedArea]) -> Iterator[pl.DataFrame]:
-        """Unions of units, those of one level after the other, each in the order given."""
-        by_level: dict[str, list[NamedArea]] = {}
-        for area in areas:
-            by_level.setdefault(area[1], []).append(area)
-        unions = [self._unions(level, those) for level, those in by_level.items()]
-        for one in unions:
-            yield from self._of_unions(one)
-
-    def _unions(self, level: str, areas: Sequence[NamedArea]) -> _Unions:
-        """Areas of one level, after looking up all of their units."""
-        units = []
-        for name, _, codes in areas:
-            found = self._published.find(level, np.array(codes, dtype=str))
-            if not codes or (found < 0).any():
-                raise InputError(
-                    "intervals",
-                    place=f"area {name!r}",
-                    found=f"{level} {codes[int(np.flatnonzero(found < 0)[0])]!r}"
-                    if codes
-                    else "no units",
-                    expected=f"codes of units of {level!r}",
-                )
-            units.append(np.unique(found).astype(np.int64))
-        which = np.repeat(np.arange(len(areas)), [len(one) for one in units])
-        return _Unions(
-            np.array([name for name, _, _ in areas]), level, which, np.concatenate(units)
-        )
-
-    def _of_unions(self, unions: _Unions) -> Iterator[pl.DataFrame]:
-        """Unions of published units, as many at a time as fit in memory."""
-        answers = self._measured.components.answers[self._measured.query]
-        step = max(1, NUMBERS_AT_ONCE // answers)
-        for first in range(0, len(unions.names), step):
-            start, end = np.searchsorted(unions.union, (first, first + step))
-            some = _Unions(
-                unions.names[first : first + step],
-                unions.level,
-                unions.union[start:end] - first,
-                unions.unit[start:end],
-            )
-            yield self._few_unions(some, answers)
-
-    def _few_unions(self, unions: _Unions, answers: int) -> pl.DataFrame:
-        many, leaves = len(unions.names), self._leaves(unions)
-        variance = self._measured.area_variances(leaves)
-        # Along a spine published units are sums of leaves; otherwise they are units themselves.
-        level, unit, union = unions.level, unions.unit, unions.union
-        if self._along_spine:
-            level, unit, union = self._published.leaf, leaves.leaf, leaves.area
-        order = np.argsort(unit, kind="stable")
-        unit, union = unit[order], union[order]
-        estimate, possible = np.zeros((many, answers)), np.zeros((many, answers), dtype=bool)
-        for places, found in self._measured.estimates(level):
-            at, of_area = _within(places, unit, union)
-            np.add.at(estimate, of_area, found[at])
-            np.logical_or.at(possible, of_area, self._measured.possible(level, places)[at])
-        released = self._released(unions.level, unions.unit, unions.union, many)
-        return self._table(unions.names, estimate, variance, possible, released)
-
-    def _leaves(self, unions: _Unions) -> Members:
-        """The leaves of each union, by their places in the measured tree."""
-        above = self._published.ancestors(unions.level)
-        first = np.searchsorted(above, unions.unit)
-        sizes = np.searchsorted(above, unions.unit, side="right") - first
-        start = np.cumsum(sizes) - sizes
-        leaf = np.arange(int(sizes.sum())) - np.repeat(start - first, sizes)
-        if self._along_spine:
-            now = np.empty(len(above), dtype=np.int64)
-            now[self._published.along_spine] = np.arange(len(above))
-            leaf = now[leaf]
-        return Members(len(unions.names), np.repeat(unions.union, sizes), leaf)
-
-    def _released(self, level: str, units: Ints, union: Ints, many: int) -> Ints | None:
-        """The released answers of unions of some published units: unions x answers."""
-        from scipy.sparse import csr_array
-
-        if self._release is None:
-            return None
-        codes = self._published.units[self._published.depth(level)][units]
-        found = self._release.geography.find(level, codes)
-        if (found < 0).any():
-            raise InputError(
-                "intervals",
-                place="release",
-                found=f"no {level} {str(codes[int(np.argmax(found < 0))])!r}",
-                expected="a release of the same places",
-            )
-        matrix = self._measured.asked.matrix(self._measured.schema)
-        rows, own = csr_array(self._release.tables[level][found]), np.arange(len(found))
-        sums = csr_array((np.ones_like(own), (union, own)), shape=(many, len(own)))
-        return np.asarray((sums @ rows @ matrix).toarray(), dtype=np.int64)
-
-    def _table(
-        self,
-        places: NDArray[np.str_],
-        estimate: Floats,
-        variance: Floats,
-        possible: Flags,
-        released: Ints | None,
-    ) -> pl.DataFrame:
+    def of(self, found: Estimated) -> pl.DataFrame:
         """One row for each place and answer."""
         import polars as pl
 
-        deviation = np.where(possible, np.sqrt(variance), 0.0)
-        estimate = np.where(possible, estimate, 0.0)
+        possible = found.possible
+        deviation = np.where(possible, np.sqrt(found.variance[self._query]), 0.0)
+        estimate = np.where(possible, found.estimate, 0.0)
         low, high = ends(estimate, deviation, self._reach)
         told, answers = np.isfinite(deviation), estimate.shape[1]
         known = np.where(possible, np.where(deviation < EXACT, "exact", ""), "zero")
-        columns: dict[str, object] = {"place": np.repeat(places, answers)}
-        columns |= {name: np.tile(values, len(places)) for name, values in self._labels.items()}
+        columns: dict[str, object] = {"place": np.repeat(found.names, answers)}
+        columns |= {name: np.tile(one, len(found.names)) for name, one in self._labels.items()}
         numbers: Mapping[str, Floats] = {
             "estimate": estimate,
             "deviation": deviation,
@@ -283,22 +146,10 @@ class _Intervals:
             for name, values in numbers.items()
         }
         columns["known"] = known.reshape(-1)
-        if released is not None:
-            columns["released"] = released.reshape(-1)
+        if found.released is not None:
+            columns["released"] = found.released.reshape(-1)
         whole = [pl.col("low").cast(pl.Int64), pl.col("high").cast(pl.Int64)]
         return pl.DataFrame(columns, nan_to_null=True).with_columns(whole)
-
-
-def _within(places: Ints, unit: Ints, union: Ints) -> tuple[Ints, Ints]:
-    """Of some places those that unions have: their positions, and which union has them.
-
-    ``unit`` is sorted; a place that several unions have is there several times.
-    """
-    first = np.searchsorted(unit, places)
-    sizes = np.searchsorted(unit, places, side="right") - first
-    at = np.repeat(np.arange(len(places)), sizes)
-    start = np.cumsum(sizes) - sizes
-    return at, union[np.arange(len(at)) - start[at] + first[at]]
 
 
 def ends(estimate: Floats, deviation: Floats, reach: float) -> tuple[Floats, Floats]:
