@@ -13,14 +13,16 @@ import pytest
 from scipy.sparse import csr_array
 
 import headcount as hc
+from headcount.accuracy import limits
 from headcount.mechanisms import Context
 from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
-from headcount.mechanisms.topdown.nudged import nudged
+from headcount.mechanisms.topdown.nudged import NudgedAnswers, nudged
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
 from headcount.run import _measured_errors, error_report
 from headcount.run._measured_errors import PART, SQUARES, measured_squares, with_measured
-from headcount.tabulate import every_cell
+from headcount.run.intervals import interval_pieces
+from headcount.tabulate import TOTAL, every_cell
 
 SCHEMA = hc.Schema((hc.Attribute("kind", ("a", "b", "c")), hc.Attribute("age", ("x", "y"))))
 COUNTIES, TRACTS = 12, 480
@@ -111,6 +113,46 @@ def test_without_how_the_release_follows_its_answers_errors_come_out_wrong(publi
     )
     assert followed == pytest.approx(published.true["cells"], rel=0.3)
     assert rigid < 0.5 * published.true["cells"]
+
+
+def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+):
+    noise = KeyedNoise(RunKey.from_seed(1), "nudges", b"", b"")
+    moved = nudged(published.start, noise, run=0, part=PART)
+    made = (published.start, published.release), (moved, estimate_from(moved))
+    read: list[int] = []
+    values = NudgedAnswers.values
+
+    def counted(self: NudgedAnswers, level: str, query: str, units: range) -> Any:
+        read.extend([len(units)] * ((level, query) == ("tract", "cells")))
+        return values(self, level, query, units)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NudgedAnswers, "values", counted)
+        found = measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
+    assert sum(read) == 2 * TRACTS  # up, and down again
+    for row in found.iter_rows(named=True):
+        tables = [_table(start, row["query"], release) for start, release in made]
+        before, after = (one.select("estimate", "released").to_numpy().T for one in tables)
+        move, follow = (after - before) / PART
+        square = np.mean((before[1] - before[0]) ** 2 + move * (2 * follow - move))
+        assert row["square"] == pytest.approx(square, rel=1e-9)
+    assert found.height == 2
+
+
+def _table(start: PublishedStart, query: str, release: hc.CountsRelease) -> pl.DataFrame:
+    return pl.concat(interval_pieces(start, "tract", query, release=release))
+
+
+def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_says_so(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "MOST_TOGETHER", 0)
+    found = hc.error_report(published.release, published.start, runs=2)
+    assert "found" not in found.without_measurements
+    assert "1 combinations of levels that they tell apart" in found.notes()
+    assert found.table["measured"].null_count() == found.table.height
 
 
 def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(tmp_path: Path):

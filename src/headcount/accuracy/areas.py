@@ -22,6 +22,7 @@ import numpy as np
 from headcount.accuracy.components import Component, Components
 from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import NOTHING, spanned, without_rounding
+from headcount.accuracy.limits import refuse_beyond_memory
 from headcount.accuracy.tree import ComponentErrors, alike
 from headcount.arrays import Flags, Floats, Ints
 
@@ -134,6 +135,7 @@ def _areas(
     errors: ComponentErrors, tree: NoiseTree, members: Members
 ) -> tuple[Floats, dict[int, Floats]]:
     """The covariance of each area on one component, and what is unknown, a few areas at a time."""
+    refuse_beyond_memory(members.areas, errors.size, of=f"{members.areas:,} areas")
     found = np.zeros((members.areas, errors.size, errors.size))
     unknown: dict[int, Floats] = {}
     for number, some in enumerate(members.pieces(AREAS_AT_ONCE)):

@@ -50,6 +50,7 @@ import numpy as np
 
 from headcount.accuracy.blocks import invariant_blocks
 from headcount.accuracy.known import NOTHING, symmetric
+from headcount.accuracy.limits import refuse_too_many
 from headcount.arrays import Flags, Floats, Ints
 from headcount.schema import Recode, Schema
 from headcount.tabulate import Query
@@ -247,12 +248,19 @@ class Components:
         """Q'Q on a choice of contrasts, and on all evens that are possible beside them."""
         key = (query, contrasts, possible)
         if key not in self._made:
-            found: Floats = np.ones((1, 1))
-            for one, contrast in zip(self._factors[query], contrasts, strict=True):
-                found = np.kron(found, one[contrast]).astype(np.float64, copy=False)
-            some = np.array(possible)
-            self._made[key] = np.asarray(found[np.ix_(some, some)])
+            refuse_too_many(many := sum(possible))
+            found: Floats = np.ones((many, many))
+            atoms = self._atoms(contrasts, possible)
+            for one, contrast, at in zip(self._factors[query], contrasts, atoms, strict=True):
+                found *= one[contrast][np.ix_(at, at)]
+            self._made[key] = found
         return self._made[key]
+
+    def _atoms(self, contrasts: Picked, possible: Picked) -> tuple[Ints, ...]:
+        """For each attribute the atom of every combination that is possible; 0 for contrasts."""
+        axes = zip(self.axes, contrasts, strict=True)
+        sizes = (1 if contrast else len(axis.sizes) for axis, contrast in axes)
+        return np.unravel_index(np.flatnonzero(possible), (1, *sizes))[1:]
 
     @cached_property
     def _made(self) -> dict[tuple[str, Picked, Picked], Floats]:
@@ -287,6 +295,7 @@ class Components:
 
     def even_cells(self) -> Floats:
         """Each cell's coordinates on the evens: cells x combinations of atoms."""
+        refuse_too_many(int(self.possible.sum()))
         found: Floats = np.ones((1, 1))
         for axis in self.axes:
             found = np.kron(found, axis.basis[: len(axis.sizes)].T).astype(np.float64)

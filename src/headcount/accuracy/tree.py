@@ -39,6 +39,7 @@ from headcount.accuracy.known import (
     symmetric,
     without_rounding,
 )
+from headcount.accuracy.limits import refuse_beyond_memory
 from headcount.arrays import Flags, Floats, Ints
 
 EQUAL = 9
@@ -109,6 +110,10 @@ class ComponentErrors:
     def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
         self._tree, self.size = tree, component.size
         self._component, self._components = component, components
+        # S, C and its inverse of each kind, and what each link gains.
+        held = sum(3 * len(one.noise) + len(one.parent) for one in tree.kinds)
+        many = sum(len(one.noise) for one in tree.kinds)
+        refuse_beyond_memory(held, self.size, of=f"{many:,} kinds of units")
         self._directions = Directions(self.size)
         self._link_gains: dict[int, Floats] = {}
         self._inverses: dict[int, Floats] = {}

@@ -13,6 +13,7 @@ import numpy as np
 from headcount.accuracy.components import Components
 from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import NOTHING, without_rounding
+from headcount.accuracy.limits import refuse_beyond_memory
 from headcount.accuracy.tree import ComponentErrors, alike, given_parent
 from headcount.arrays import Floats, Ints
 
@@ -120,6 +121,8 @@ def _covariances(
     errors: ComponentErrors, tree: NoiseTree, paths: list[PathClasses]
 ) -> tuple[Floats, Ints]:
     """V of a unit of each class of the last depth, and the number of what is unknown of it."""
+    many = len(paths[-1].units)
+    refuse_beyond_memory(many, errors.size, of=f"{many:,} classes of units")
     covariance, unknown = errors.levels[0].covariance, errors.levels[0].unknown
     for at in range(1, len(paths)):
         units = paths[at].units

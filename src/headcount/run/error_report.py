@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 from scipy.sparse import csr_array
 
+from headcount.accuracy.limits import TooManyTogether
 from headcount.errors import ConfigError, RunError
 from headcount.evaluation.error_report import ErrorReport
 from headcount.evaluation.release_errors import ReleaseErrors
@@ -127,7 +128,10 @@ def error_report(
             said = "estimating again with more noise"
             steps = progress(range(runs), what=said, total=runs)
             made = [_nudged(how, more, run=run, context=context) for run in steps]
-            squares = measured_squares((how, release), made, queries)
+            try:
+                squares = measured_squares((how, release), made, queries)
+            except TooManyTogether as error:
+                unused = f"{error.found} ({error.place}): {error.expected}"
     return ErrorReport(
         table=with_measured(errors.table(), squares),
         levels=counts.geography.levels,

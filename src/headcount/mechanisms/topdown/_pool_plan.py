@@ -75,7 +75,7 @@ class PoolPlan:
         sizes    how many answers each query has
         totals   queries that ask for the total
         more     queries that have no share at a level, and are answered there by those below
-        evens    each cell on the evens (accuracy/components.py)
+        evens    each cell on the evens (accuracy/components.py), if totals are fitted first
     """
 
     levels: Mapping[str, PooledLevel]
@@ -115,7 +115,7 @@ class PoolPlan:
             sizes=sizes,
             totals=totals,
             more=dict(_more(settings, tree, levels, planned)),
-            evens=_components(settings, schema).even_cells(),
+            evens=_components(settings, schema).even_cells() if first else np.zeros((0, 0)),
         )
 
     @property
