@@ -168,7 +168,7 @@ def test_pooled_answers_are_said_and_counted(town: Path) -> None:
     plain, pooled = (prepared(town, SHORT + pool) for pool in ("", "\npool = true"))
     answers = (1 + 2 + 5) * (6 + 2 + 3 + 1)
     assert pooled.remarks[0] == (
-        f"TopDown with pooled answers: from tract up; {answers} answers are drawn for it, and "
+        f"TopDown with pooling: from tract up; {answers} answers are drawn for it, and "
         "pooled ones take 0.0 GiB of disk while it runs"
     )
     assert not any("pooled" in remark for remark in plain.remarks)

@@ -69,7 +69,7 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     made = run(app, ["estimate", "again.toml", "--quiet"])
     assert made.exit_code == 0, made.output
     receipt = json.loads(Path("again/release/receipt.json").read_text())
-    assert receipt["mechanism"].startswith("TopDown with pooled answers(")
+    assert receipt["mechanism"].startswith("TopDown with pooling(")
     assert receipt["ledger"].startswith("nothing was spent")
     assert receipt["data_digest"] is None
 

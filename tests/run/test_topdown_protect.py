@@ -231,8 +231,8 @@ def test_pooled_answers_spend_the_same_and_the_receipt_has_another_name(town: Pa
         json.loads((town / out / "release/receipt.json").read_text()) for out in ("out0", "out12")
     ]
     assert receipts[0]["measurements"] == receipts[1]["measurements"]
-    assert receipts[1]["mechanism"].startswith("TopDown with pooled answers(")
+    assert receipts[1]["mechanism"].startswith("TopDown with pooling(")
     assert receipts[1]["notes"]["answers pooled"] == "from tract up"
     assert "pooled" not in json.dumps(receipts[0])
     report = evaluation_report(open_run(town / "out12")[0], (), recipe="evaluate", public=True)
-    assert report.subtitle == "A release by TopDown with pooled answers, scored against the truth"
+    assert report.subtitle == "A release by TopDown with pooling, scored against the truth"

@@ -241,6 +241,15 @@ def test_a_receipt_says_from_where_answers_were_pooled() -> None:
     assert "answers pooled" not in run(topdown(), people()).notes
 
 
+def test_the_name_does_not_say_that_answers_are_pooled_where_no_level_gains_by_it() -> None:
+    """Sixty blocks below the whole make it less than 1 % more exact."""
+    counts, mechanism = people(places=tree(("block", [60]))), topdown(pool=True)
+    made = run(mechanism, counts)
+    assert made.notes["answers pooled"] == "none: no level gains 1 %"
+    assert mechanism.called == "TopDown with pooling"
+    assert (dense(made)["block"] == dense(run(topdown(), counts))["block"]).all()
+
+
 def test_the_method_says_where_answers_are_pooled_or_that_none_may_be() -> None:
     assert "wherever a level gains 1 % by it" in topdown(pool=True).method
     assert "or that no level gains 1 % and none are" in topdown(pool=True).method

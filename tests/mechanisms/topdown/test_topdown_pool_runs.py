@@ -16,7 +16,7 @@ from headcount.mechanisms import Chain, Context, Tabulated, protect
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.topdown import _pool
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.mechanism import WITH_POOLED_ANSWERS, TopDown
+from headcount.mechanisms.topdown.mechanism import WITH_POOLING, TopDown
 from headcount.noise import KeyedNoise, OpenDPNoise
 from headcount.noise.recorded import RecordedNoise
 from headcount.progress import silent
@@ -272,13 +272,13 @@ def test_a_level_without_a_share_is_told_by_the_levels_below() -> None:
 def test_a_pooled_release_has_another_name_wherever_it_is_named() -> None:
     data = Tabulated.of(people())
     plain, pooled = (protect(data, topdown(pool=pool), seed=1) for pool in (False, True))
-    assert pooled.mechanism.startswith(f"{WITH_POOLED_ANSWERS}(")
+    assert pooled.mechanism.startswith(f"{WITH_POOLING}(")
     assert plain.mechanism.startswith("TopDown(")
-    assert WITH_POOLED_ANSWERS in repr(pooled)
-    sentence = f"Method: {WITH_POOLED_ANSWERS}: noisy answers are joined"
+    assert WITH_POOLING in repr(pooled)
+    sentence = f"Method: {WITH_POOLING}: noisy answers are joined"
     assert any(said.startswith(sentence) for said in pooled.guarantee.sentences())
     assert not any("Method" in said for said in plain.guarantee.sentences())
-    assert WITH_POOLED_ANSWERS in pooled._repr_html_()
+    assert WITH_POOLING in pooled._repr_html_()
     written = json.loads(json.dumps(guarantee_to_json(pooled.guarantee)))
     assert guarantee_from_json(written) == pooled.guarantee
     assert "method" not in guarantee_to_json(plain.guarantee)
@@ -287,8 +287,8 @@ def test_a_pooled_release_has_another_name_wherever_it_is_named() -> None:
 
 def test_a_comparison_and_a_chain_name_it_so_too() -> None:
     chain = Chain.of((Sampling(fraction=Fraction(1, 2)), TopDown(epsilon=Fraction(1), pool=True)))
-    assert chain.called == f"sampling+{WITH_POOLED_ANSWERS}"
+    assert chain.called == f"sampling+{WITH_POOLING}"
     assert chain.name == "sampling+topdown"  # keys the noise
-    assert f"{WITH_POOLED_ANSWERS}: " in settings_words(chain)
-    assert chain.guarantee(SCHEMA, PLACES).method.startswith(WITH_POOLED_ANSWERS)
+    assert f"{WITH_POOLING}: " in settings_words(chain)
+    assert chain.guarantee(SCHEMA, PLACES).method.startswith(WITH_POOLING)
     assert Chain.of(topdown()).called == "topdown"

@@ -157,7 +157,7 @@ def test_children_like_their_parent_gain_and_those_unlike_it_lose():
 
 def test_it_is_named_beside_pooled_answers_too():
     both = topdown(prior="parent", pool=True)
-    assert both.called == "model-based TopDown with pooled answers"
+    assert both.called == "model-based TopDown with pooling"
     assert both.public_text.startswith(f"{both.called}(rho=")
     assert "joined with those of the levels below" in both.method
     assert "drawn towards the shape" in both.method

@@ -76,8 +76,9 @@ from headcount.tabulate import CELLS, Counts, counts_digest
 from headcount.tabulate.counts import every_level
 
 REPORT = "distance to the truth"
-WITH_POOLED_ANSWERS = "TopDown with pooled answers"
-"""What it is called wherever ``pool`` is set: no longer the method that the Bureau used."""
+WITH_POOLING = "TopDown with pooling"
+"""What it is called wherever ``pool`` is set: no longer the method that the Bureau used. The name
+does not say that answers are pooled: on some trees no level gains by it, which the notes say."""
 _CONFIDENCE = 0.9
 
 
@@ -100,7 +101,7 @@ class TopDown(TopDownSettings, PostTabular):
         """What reports call it."""
         if not (self.pool or self.prior):
             return self.name
-        own = WITH_POOLED_ANSWERS if self.pool else type(self).__name__
+        own = WITH_POOLING if self.pool else type(self).__name__
         return f"{MODEL_BASED} {own}" if self.prior else own
 
     @property
