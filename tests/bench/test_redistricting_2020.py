@@ -103,6 +103,13 @@ def test_a_release_as_far_off_as_it_may_be_fails_its_limit():
     assert far[0].value == pytest.approx(6)
 
 
+def test_runs_that_are_all_alike_are_on_the_bureaus_figure_or_nowhere_near_it():
+    alike = {bench.TRACTS: np.array([1.0, 1.0])}
+    (same,), (other,) = (bench._beside(alike, {bench.TRACTS: bureau}) for bureau in (1.0, 1.1))
+    assert (same.value, same.passed) == (0, True)
+    assert (other.value, other.passed) == (np.inf, False)
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [

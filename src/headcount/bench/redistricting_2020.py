@@ -124,12 +124,20 @@ def _beside(ours: Mapping[str, Floats], theirs: Mapping[str, float]) -> list[Rea
             away = 100 * abs(mean - bureau) / bureau if bureau else inf
             unit, limit = "% from the Bureau's", LIMITS[name]
         elif name == TRACTS:
-            away, unit, limit = abs(mean - bureau) / sd, "sd of a run from the Bureau's", DEVIATIONS
+            away, limit = _deviations(mean - bureau, sd), DEVIATIONS
+            unit = "sd of a run from the Bureau's"
         else:
             readings.append(Reading(name, mean, _unit(name), said))
             continue
         readings.append(Reading(name, away, unit, said, at_most=limit))
     return readings
+
+
+def _deviations(apart: float, sd: float) -> float:
+    """How many standard deviations two numbers are apart: no end of them where all runs agree."""
+    if sd:
+        return abs(apart) / sd
+    return inf if apart else 0.0
 
 
 def _shown(ours: Mapping[str, Floats], prefix: str) -> list[Reading]:
