@@ -17,6 +17,8 @@ from headcount.mechanisms.topdown import descend
 from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
+from headcount.release.store import write_release
+from headcount.run import protect
 from headcount.run.close import close_run
 from headcount.run.protect import protect_run
 from headcount.storage import Storage, storage_at
@@ -27,6 +29,7 @@ from tests.storage.stores import SECRET, bucket
 TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
 CELL_KEY = 'name = "cell-key"\ntables = ["P1"]\nmaximum = 4\nvariance = "7/4"\n'
 SEEDED = f"{LEDGER}\nseed = 3"
+MAPS = Path("/proc/self/maps")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +96,26 @@ def test_a_broken_run_is_taken_up_from_its_workspace_and_nothing_stays_there(
     assert not (town / "out/internal/workspaces.json").exists()
     history = Ledger.open(town / "ledger.db").history("town")
     assert [spend.state for spend in history] == [SpendState.COMPLETE] * 2
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="the system does not tell what is mapped")
+def test_what_was_mapped_of_a_workspace_is_let_go_before_its_folder_goes(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """On a network disk a file that is mapped stays, under another name, and so does its folder."""
+    mapped: dict[str, bool] = {}
+
+    def looking(name, function):
+        def look(*given, **named):
+            mapped[name] = f"{town}/away/" in MAPS.read_text()
+            return function(*given, **named)
+
+        return look
+
+    monkeypatch.setattr(protect, "write_release", looking("written", write_release))
+    monkeypatch.setattr(RunDirectory, "finish", looking("gone", RunDirectory.finish))
+    protect_run(config_of(town, "away"))
+    assert mapped == {"written": True, "gone": False}
 
 
 def test_a_run_may_move_to_another_workspace_and_both_are_emptied(
