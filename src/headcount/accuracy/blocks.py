@@ -16,6 +16,12 @@ from headcount.arrays import Floats
 
 MIXED = 16
 """Random sums of the matrices: of one alone, eigenvalues may be close by chance."""
+FAR = 0.01
+"""Eigenvectors are used at once if their eigenvalue is this part as far from others as the farthest
+one; the others wait until fewer are left."""
+OUTSIDE = 0.5
+"""The part of an eigenvector outside of a subspace that none of the matrices leaves is 0 or 1, but
+for rounding."""
 
 
 def invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
@@ -28,21 +34,37 @@ def invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
     found: list[Floats] = []
     rest: Floats = np.eye(size)
     while rest.shape[1]:
-        block = _closed(rest @ _direction(rest.T @ mixed @ rest), scaled)
-        if block.shape[1] == size:
+        blocks = _apart(rest @ _directions(rest.T @ mixed @ rest), scaled)
+        if blocks[0].shape[1] == size:
             return [np.eye(size)]
-        found.append(block)
-        rest = rest @ complement(rest.T @ block)
+        found += blocks
+        rest = rest @ complement(rest.T @ np.hstack(blocks))
     return found
 
 
-def _direction(mixed: Floats) -> Floats:
-    """The eigenvector of some matrix whose eigenvalue is farthest from others: the most exact."""
+def _apart(directions: Floats, matrices: Sequence[Floats]) -> list[Floats]:
+    """The subspaces of some eigenvectors. Each of these is inside one of them, or outside."""
+    found: list[Floats] = []
+    spanned: Floats = np.zeros((len(directions), 0))
+    for one in directions.T:
+        left = one - spanned @ (spanned.T @ one)
+        if (length := float(np.linalg.norm(left))) > OUTSIDE:
+            found.append(_closed(left[:, None] / length, matrices))
+            spanned = np.hstack([spanned, found[-1]])
+    return found
+
+
+def _directions(mixed: Floats) -> Floats:
+    """The eigenvectors of some matrix whose eigenvalues are far from others, which are the most
+    exact: in columns, that of the farthest first.
+    """
     values, vectors = np.linalg.eigh(mixed)
     apart = np.abs(values[:, :, None] - values[:, None, :])
     nearest = np.where(apart < NOTHING, np.inf, apart).min(axis=2)  # equal ones are copies
-    which, at = np.unravel_index(int(nearest.argmax()), nearest.shape)
-    found: Floats = vectors[which][:, at : at + 1]
+    which = int(nearest.max(axis=1).argmax())
+    order = np.argsort(-nearest[which], kind="stable")
+    enough = nearest[which][order] >= FAR * nearest[which].max()
+    found: Floats = vectors[which][:, order[enough]]
     return found
 
 
