@@ -1,6 +1,8 @@
 """Settings for every test."""
 
 import logging
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,12 @@ from tests.report.browser import close_browser
 # A deadline per example is a wall time, which depends on what else the machine is doing.
 settings.register_profile("headcount", deadline=None)
 settings.load_profile("headcount")
+
+
+# Tests start many commands. Where Python is told to keep no bytecode, as in many containers, each
+# of them would compile all of headcount again, which takes as long as what it is started for.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)
