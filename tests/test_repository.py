@@ -207,8 +207,9 @@ ROOMS = (
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "compiled", "counted", "draws", "errors", "fields"),
-    *("files", "mapped", "memory", "numbers", "progress", "registry", "toml_files", "typed"),
+    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
+    *("fields", "files", "mapped", "memory", "numbers", "progress", "registry", "toml_files"),
+    "typed",
 )
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,12 +31,12 @@ def silent(items: Iterable[T], *, what: str, total: int | None = None) -> Iterat
 
 def bar(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
     """A bar with the time left on standard error if that is a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        return iter(items)
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        return iter(items)
     return iter(track(items, description=what, total=total, console=console, transient=True))
 
 

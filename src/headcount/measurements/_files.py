@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headcount.errors import InputError, one_of
 from headcount.measurements.form import ABOUT, ANSWERS, CONSTRAINTS, plain
 from headcount.release.layout import stem_of
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 ENDING = ".parquet"
 
@@ -69,6 +71,8 @@ def table_files(level: Path, table: str) -> tuple[Path, ...]:
 @contextmanager
 def opened(path: Path) -> Iterator[pq.ParquetFile]:
     """A Parquet file."""
+    import pyarrow.parquet as pq  # which loads file systems of clouds: not for every run
+
     with sound(path), pq.ParquetFile(path) as file:
         yield file
 

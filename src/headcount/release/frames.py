@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
+from headcount.arrow import arrow_numbers, arrow_texts
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.memory import gib, memory_limit
@@ -59,8 +60,8 @@ def code_columns(geography: Geography, level: str, units: range) -> dict[str, pa
     for name in code_names(geography, level):
         of_unit = geography.ancestors(name, of=level, units=units)
         first, last = (int(of_unit[0]), int(of_unit[-1]) + 1) if len(of_unit) else (0, 0)
-        codes = pa.array(geography.units[geography.depth(name)][first:last], pa.string())
-        columns[name] = pa.DictionaryArray.from_arrays(of_unit - first, codes)
+        codes = arrow_texts(geography.units[geography.depth(name)][first:last])
+        columns[name] = pa.DictionaryArray.from_arrays(arrow_numbers(of_unit - first), codes)
     return columns
 
 
@@ -85,15 +86,15 @@ def counted_rows(
     import pyarrow as pa
 
     entries = table.tocoo()  # type: ignore[union-attr]
-    rows = pa.array(entries.row)
+    rows = arrow_numbers(entries.row)
     columns = {
         name: column.take(rows) for name, column in code_columns(geography, level, units).items()
     }
     codes = np.unravel_index(entries.col, schema.shape) if schema.names else ()
     for attribute, code in zip(schema.attributes, codes, strict=True):
-        levels = pa.array(attribute.levels, pa.string())
-        columns[attribute.name] = pa.DictionaryArray.from_arrays(code.astype(np.int32), levels)
-    return pa.table(columns | {COUNT: pa.array(entries.data)})
+        number, levels = arrow_numbers(code.astype(np.int32)), arrow_texts(attribute.levels)
+        columns[attribute.name] = pa.DictionaryArray.from_arrays(number, levels)
+    return pa.table(columns | {COUNT: arrow_numbers(entries.data)})
 
 
 def wide_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.rerun import settings_to_json
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
@@ -60,8 +58,12 @@ def draft_receipt(
 
 def _settings(mechanism: Chain) -> dict[str, Any]:
     """The settings of TopDown as data, by which its errors can be estimated from the release."""
-    if not isinstance(mechanism.last, TopDown) or not mechanism.single:
+    if mechanism.last.name != "topdown" or not mechanism.single:
         return {}
+    from headcount.mechanisms.topdown.mechanism import TopDown  # with all that it computes with
+    from headcount.mechanisms.topdown.rerun import settings_to_json
+
+    assert isinstance(mechanism.last, TopDown)
     return {"settings": settings_to_json(mechanism.last)}
 
 

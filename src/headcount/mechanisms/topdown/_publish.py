@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
@@ -125,6 +124,8 @@ class PartTask:
 
     def write(self, units: Units) -> None:
         """Write the parts of some units, whole or not at all, unless that is done."""
+        import pyarrow.parquet as pq
+
         tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
         wanted = [
             name for name, of in ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded)) if of
@@ -180,6 +181,8 @@ def write_together(
     joint: Mapping[str, JointTotals], published: Geography, schema: Schema, folder: Path
 ) -> None:
     """Write the exact totals of published units that the spine has in parts, where it does."""
+    import pyarrow.parquet as pq
+
     for level, totals in joint.items():
         rows = together_rows(totals, published.units[published.depth(level)], schema)
         path = folder / f"{stem_of(level)}.parquet" / TOGETHER / "part-00000.parquet"
@@ -243,6 +246,8 @@ def _levels(geography: Geography) -> dict[str, Any]:
 
 def _write_units(geography: Geography, path: Path, about: Mapping[str, Any]) -> None:
     """Every leaf with the places that it lies in, in the order of the tree."""
+    import pyarrow.parquet as pq
+
     leaf, size = geography.leaf, geography.size(geography.leaf)
     form = units_frame(geography, leaf, range(0)).to_arrow().schema.with_metadata(stated(about))
     with whole_files(path) as (file,), pq.ParquetWriter(file, form, compression="zstd") as writer:

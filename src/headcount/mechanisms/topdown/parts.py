@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from headcount.arrays import Flags, Ints
+from headcount.arrow import arrow_numbers
 from headcount.errors import RunError
 from headcount.mechanisms.topdown._estimate import SparseRows
 from headcount.release.layout import stem_of
@@ -101,7 +102,7 @@ class PartFiles:
         rows = part.rows
         cell, count = _narrow(rows.cell), _narrow(rows.value)
         entries = pa.StructArray.from_arrays([cell, count], names=["cell", "count"])
-        counts = pa.ListArray.from_arrays(pa.array(rows.start, pa.int32()), entries)
+        counts = pa.ListArray.from_arrays(arrow_numbers(rows.start).cast(pa.int32()), entries)
         about: dict[str, Any] = {"level": level, "units": [units.start, units.stop]}
         about |= {"notes": part.notes, "stuck": part.stuck.tolist()}
         about["mended"] = part.mended.tolist()
@@ -136,9 +137,10 @@ class PartFiles:
             about = json.loads(batch.schema.metadata[b"headcount"])
             entries = batch["counts"].values
             rows = SparseRows(
-                batch["counts"].offsets.to_numpy().astype(np.int64),
-                entries.field("cell").to_numpy().astype(np.int32),
-                entries.field("count").to_numpy().astype(np.int64),
+                # Not by "to_numpy", which loads pandas where that is installed.
+                np.from_dlpack(batch["counts"].offsets).astype(np.int64),
+                np.from_dlpack(entries.field("cell")).astype(np.int32),
+                np.from_dlpack(entries.field("count")).astype(np.int64),
             )
         if about["level"] != level or about["units"] != [units.start, units.stop]:
             raise ValueError("it is of another level or of other units")
@@ -222,7 +224,7 @@ def _start(units: range) -> int:
 
 def _narrow(values: Any) -> Any:
     """As integers of as few bytes as the largest needs."""
-    return pa.array(values.astype(np.min_scalar_type(int(values.max(initial=0)))))
+    return arrow_numbers(values.astype(np.min_scalar_type(int(values.max(initial=0)))))
 
 
 def _digest(rows: SparseRows, about: dict[str, Any]) -> str:
