@@ -135,8 +135,8 @@ class Figure:
         target = Path(path)
         if target.suffix not in (".svg", ".png"):
             raise InputError(str(path), found=f"ending {target.suffix!r}", expected=".svg or .png")
-        drawn = self._repr_svg_().encode() if target.suffix == ".svg" else b""
-        write_bytes_atomic(target, drawn or png_of(self.chart, title=self.lead))
+        svg = self._repr_svg_()
+        write_bytes_atomic(target, svg.encode() if target.suffix == ".svg" else png_of(svg))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,7 @@ def save_figure(
     """Write ``path_without_suffix`` + ``.svg`` and ``.png`` (twice the pixels, for print)."""
     target = Path(path_without_suffix)
     svg = svg_of(chart, alt_text=alt_text, title=title)
-    png = png_of(chart, title=title)
+    png = png_of(svg)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomic(target.with_name(target.name + ".svg"), svg)
     write_bytes_atomic(target.with_name(target.name + ".png"), png)
@@ -92,14 +92,11 @@ def svg_of(chart: ChartType, *, alt_text: str = "", title: str = "") -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
 
-def png_of(chart: ChartType, *, title: str = "") -> bytes:
-    """A chart as a picture with twice the pixels, for print."""
+def png_of(svg: str) -> bytes:
+    """A drawing as a picture with twice the pixels, for print."""
     import vl_convert
 
-    spec = chart_spec(chart, static=True, title=title)
-    return vl_convert.vegalite_to_png(
-        spec, vl_version=vegalite_version(), scale=2, allowed_base_urls=[]
-    )
+    return vl_convert.svg_to_png(svg, scale=2)
 
 
 def vegalite_version() -> str:
