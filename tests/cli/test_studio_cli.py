@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.errors import RunError
+from headcount.run.browser import opened
 from headcount.run.folder import Folder
-from headcount.studio import serve
 from headcount.studio.app import Studio
 from headcount.studio.serve import HOST, Server
 
@@ -49,13 +49,13 @@ def test_without_its_libraries_the_command_says_what_to_install(
 def test_the_browser_is_led_by_a_file_that_only_its_owner_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    asked: list[str] = []
+    monkeypatch.setattr("webbrowser.open", asked.append)
     monkeypatch.setenv("HOME", str(tmp_path))
     address = f"http://{HOST}:1/open?token=secret"
-    with serve.opened(address) as found:
+    with opened(address, title="headcount studio") as found:
         assert not found
-        (page,) = opened
+        (page,) = asked
         assert page.startswith("file://")
         assert "secret" not in page
         path = Path(page.removeprefix("file://"))

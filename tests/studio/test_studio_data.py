@@ -383,13 +383,21 @@ out = "runs/bare"
 """
 
 
-@pytest.mark.parametrize("last", ["34", "widow"])
+@pytest.mark.parametrize(
+    ("first", "below"),
+    [
+        ("west,w1,34", "{place},w{row},9{row}"),  # a number, where a name has letters
+        ("west,w1,widow", "{place},w{row},9{row}"),  # a place that stands below too
+        ("west,w1,widow", "eastern {row},place{row},single {row}"),  # nothing tells it apart
+    ],
+)
 def test_a_first_line_that_may_be_a_person_is_shown_only_after_the_banner(
-    client: Client, last: str
+    client: Client, first: str, below: str
 ):
     name = "Ann Lee"
-    below = [f"Nn {row},{'east' if row % 2 else 'west'},w{row % 3},{row}" for row in range(9)]
-    (folder(client) / "bare.csv").write_text("\n".join([f"{name},west,w1,{last}", *below, ""]))
+    rows = [below.format(place="east" if row % 2 else "west", row=row) for row in range(9)]
+    lines = [f"{name},{first}", *(f"Nn {row},{fields}" for row, fields in enumerate(rows)), ""]
+    (folder(client) / "bare.csv").write_text("\n".join(lines))
     (folder(client) / "bare.toml").write_text(BARE)
     page = client.get("/look", file="bare.csv")
     assert name not in page.text
@@ -532,6 +540,13 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
     ):
         assert client.post("/data/ledger", **declared | wrong).status == 422, wrong
         assert "dataset" not in tomllib.loads((folder(client) / "people.toml").read_text())["run"]
+    # A config that is refused whatever it says of ledgers: nothing is declared for it.
+    path = folder(client) / "people.toml"
+    good = path.read_text()
+    path.write_text(good.replace('"topdown"', '"magic"'))
+    refused = client.post("/data/ledger", **declared | {"version": version(client)})
+    assert "found &#39;magic&#39;" in refused.text
+    path.write_text(good)
     assert not (folder(client) / "census.ledger.sqlite").exists()
     assert client.post("/data/ledger", **declared).status == 303
     run = tomllib.loads((folder(client) / "people.toml").read_text())["run"]

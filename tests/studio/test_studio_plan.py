@@ -13,11 +13,15 @@ from markupsafe import escape
 
 from headcount.config.load import load_config
 from headcount.config.methods import OFFERED
+from headcount.config.settings import Config
+from headcount.errors import InputError
 from headcount.init import draft, write_draft
 from headcount.mechanisms import Chain
+from headcount.population import Population
+from headcount.privacy import Guarantee
 from headcount.run.plan import domain_of
 from headcount.run.plan import plan as planned
-from headcount.run.protect import prepare_run
+from headcount.run.protect import prepare_run, promise_of
 from headcount.run.wanted import (
     STEPS,
     WITHIN,
@@ -169,6 +173,30 @@ def test_a_method_without_a_guarantee_says_what_it_keeps_and_changes(client: Cli
     text = client.get("/plan", config="people.toml").text
     assert "No differential-privacy guarantee." in text
     assert "What it changes: person-swapping: records are published as they are" in text
+
+
+def test_what_a_card_says_of_the_data_is_shown_after_the_banner(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    for _ in range(2):
+        change(client, "/plan/add", method="Cell keys")
+
+    def refused(config: Config, chain: Chain, people: Population) -> Guarantee:
+        if chain.last.name == "cell-key":
+            raise InputError("people.csv", place="column 'age'", found="'4711'", expected="ages")
+        return promise_of(config, chain, people)
+
+    monkeypatch.setattr("headcount.run.wanted.promise_of", refused)
+    text = client.get("/plan", config="people.toml").text
+    assert text.count("column &#39;age&#39;: found ..., expected ages") == 2
+    assert "4711" not in text
+    assert text.count("I understand: show it") == 1
+    gate = client.form("/plan", "/accept", config="people.toml")
+    assert client.post("/accept", **gate).at == "/plan?config=people.toml"
+    text = client.get("/plan", config="people.toml").text
+    client.studio.accepted = False
+    assert text.count("found &#39;4711&#39;") == 2
+    assert "I understand: show it" not in text
 
 
 def test_a_rehearsal_of_swapping_swaps_between_the_places_of_made_up_people(client: Client):

@@ -28,19 +28,21 @@ from headcount.release import pack, store
 from headcount.release.directory import RunDirectory
 from headcount.release.pack import write_zip
 from headcount.release.store import read_receipt
+from headcount.run.known import comparison_folder
 from headcount.run.protect import protect_run
 from headcount.run.publish import ReleaseAgain, publish_checks
 from headcount.studies.compare.settings import Settings
-from headcount.studio.known import comparison_folder
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
+from tests.studio.visitor import Visitor, visit
 
 NAME = "people.toml"
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    folder = tmp_path_factory.mktemp("census")
+    folder = tmp_path_factory.mktemp("studio") / "census"  # a name for the picture
+    folder.mkdir()
     messy_people(folder / "people.csv", people=217)
     write_draft(draft(folder / "people.csv"), folder / NAME)
     with running(folder) as made:
@@ -231,13 +233,14 @@ def test_texts_of_any_kind_stand_in_the_scripts_as_they_are(tmp_path: Path, odd:
     assert shell[2].startswith(" 'my config.toml'\nheadcount protect 'my config.toml'\n")
 
 
-def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
+@pytest.fixture(scope="module")
+def compared(client: Client) -> Client:
+    """A studio with a finished comparison of two.toml."""
     root = client.studio.folder.root
-    config = root / "two.toml"
     # Two cases, so that the methods of the preset are left out.
     own = (root / NAME).read_text().replace('"runs/people"', '"runs/two"')
     case = '\n[[case]]\nname = "{0}"\n[case.mechanism]\nname = "{1}"\n'
-    config.write_text(
+    (root / "two.toml").write_text(
         own
         + case.format("rounded <b>", "rounding")
         + "base = 5\n"
@@ -253,6 +256,36 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
         assert client.get("/progress", config="two.toml", what="compare").status == 200
         time.sleep(0.2)
     assert job.state == "done", job.words
+    return client
+
+
+@pytest.mark.browser
+def test_a_comparison_is_read_in_a_browser_and_its_summary_printed(compared: Client):
+    compared.studio.accepted = False
+
+    def way(visitor: Visitor) -> int:
+        visitor.open("/compare", config="two.toml", replicates="1")
+        assert visitor.page.locator("figure").count() == 0
+        visitor.press("I understand: show it")
+        visitor.look("compare", at="#choose-title")
+        drawn = visitor.page.locator("figure svg").count()
+        visitor.press("A summary to print")
+        assert visitor.page.locator(".report section").count() == 2
+        visitor.look()
+        assert visitor.page.reload() is not None
+        visitor.page.go_back()
+        assert visitor.heading() == "Compare methods for two.toml"
+        return drawn
+
+    out = comparison_folder(compared.studio.texts, "two.toml", Settings(replicates=1))
+    figures = compared.studio.folder.root / out / "internal/figures"
+    assert visit(compared, way) == len(list(figures.glob("*.svg"))) > 0
+
+
+def test_a_comparison_is_shown_inside_the_page_after_the_banner(compared: Client):
+    client, root = compared, compared.studio.folder.root
+    config = root / "two.toml"
+    client.studio.accepted = False
     text = client.get("/compare", config="two.toml", replicates="1").text
     assert "I understand: show it" in text
     assert "What each" not in text
@@ -265,7 +298,7 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
     assert page.text.count("<script") == 1
     assert " style=" not in page.text
     assert "rounded &lt;b&gt;" in page.text
-    done = comparison_folder(client.studio, "two.toml", Settings(replicates=1))
+    done = comparison_folder(client.studio.texts, "two.toml", Settings(replicates=1))
     brief = client.get("/compare/summary", config="two.toml", of=done).text
     assert "Nothing has been chosen yet" in brief
     assert "<strong>Confidential.</strong>" in brief
@@ -289,7 +322,7 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(client: Client):
     assert mine.status == 303
     assert load_config(config).mechanism == load_config(root / NAME).mechanism
     fields["version"] = client.studio.texts.read("two.toml").version
-    now = comparison_folder(client.studio, "two.toml", Settings(replicates=1))
+    now = comparison_folder(client.studio.texts, "two.toml", Settings(replicates=1))
     chosen = client.post(
         "/compare/choose", case="rounded <b>", reason="plain\nto explain", **fields
     )
@@ -311,8 +344,10 @@ def the_outcome_of_a_rehearsal_stands_on_its_card(client: Client) -> None:
     root, case = client.studio.folder.root, {"config": "two.toml", "case": "rounded <b>"}
     assert "not rehearsed yet" in client.get("/plan", config="two.toml").text
     rehearsal = client.post("/plan/rehearse", **case).at.partition("config=")[2]
-    done = comparison_folder(client.studio, "two.toml", Settings(replicates=1))
-    shutil.copytree(root / done, root / comparison_folder(client.studio, rehearsal, Settings()))
+    done = comparison_folder(client.studio.texts, "two.toml", Settings(replicates=1))
+    shutil.copytree(
+        root / done, root / comparison_folder(client.studio.texts, rehearsal, Settings())
+    )
     text = client.get("/plan", config="two.toml").text
     found = re.search(r"risky it is:</strong> No attack .*are off by ([\d.]+) %", text)
     assert found is not None, text
@@ -332,7 +367,7 @@ REPORT = '<main><section id="s">{0}</section><section class="appendix"></section
 @pytest.fixture
 def comparison(client: Client) -> Iterator[Path]:
     """A comparison with a report that somebody else has written."""
-    folder = client.studio.folder.root / comparison_folder(client.studio, NAME, Settings())
+    folder = client.studio.folder.root / comparison_folder(client.studio.texts, NAME, Settings())
     internal = folder / "internal"
     internal.mkdir(parents=True)
     (internal / "manifest.json").write_text("{}")

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlencode
 
 import pytest
 
 from headcount.config.load import load_config
+from headcount.config.settings import Config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
@@ -53,6 +55,8 @@ def confirmation(page: Answer) -> str:
 def check(client: Client) -> Answer:
     """The page that a check leads to."""
     assert client.post("/run/check", config=NAME).at == f"/run/confirm?config={NAME}"
+    while client.studio.confirmations.checking(NAME):
+        time.sleep(0.01)
     return client.get("/run/confirm", config=NAME)
 
 
@@ -103,6 +107,8 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     odd = "-my $(touch x) 'config'.toml"  # no command takes it for an option, or for a command
     (root / NAME).rename(root / odd)
     client.post("/run/check", config=odd)
+    while client.studio.confirmations.checking(f"./{odd}"):
+        time.sleep(0.01)
     page = client.get("/run/confirm", config=odd)
     once = confirmation(page)
     with ThreadPoolExecutor(20) as pool:
@@ -230,6 +236,48 @@ def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
     refused = client.post("/run/start", config=NAME, once=confirmation(page))
     assert "found other data than were checked" in refused.text
     assert client.studio.jobs.find(f"protect {NAME}") is None
+
+
+def test_a_check_that_takes_long_shows_that_it_is_at_work_and_leads_to_what_it_found(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    begun, go_on = [], Event()
+
+    def slow(config: Config) -> protect.Prepared:
+        begun.append(config)
+        go_on.wait(60)
+        return protect.prepare_run(config)
+
+    monkeypatch.setattr("headcount.run.confirm.prepare_run", slow)
+    monkeypatch.setattr("headcount.studio.run.SOON", 0.01)
+    for _ in range(2):  # a second click finds the check at work
+        client.post("/run/check", config=NAME)
+        assert client.get("/run/confirm", config=NAME).at == f"/run?config={NAME}"
+    page = client.get("/run", config=NAME).text
+    assert "Reading and checking the data" in page
+    assert "<progress " in page
+    assert "Stop the run" not in page
+    assert "hx-redirect" not in client.get("/progress", config=NAME, what="check").headers
+    go_on.set()
+    while client.studio.confirmations.checking(NAME):
+        time.sleep(0.01)
+    led = client.get("/progress", config=NAME, what="check").headers["hx-redirect"]
+    assert led == client.target("/run/confirm", config=NAME)
+    assert "Spend epsilon 1 of census and run" in client.get("/run/confirm", config=NAME).text
+    assert len(begun) == 1
+
+
+def test_a_fault_of_a_check_is_said_without_its_numbers(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(_config: Config) -> protect.Prepared:
+        raise ValueError("4711 people")
+
+    monkeypatch.setattr("headcount.run.confirm.prepare_run", broken)
+    page = check(client)
+    assert page.status == 422
+    assert "a fault of headcount itself (ValueError)" in page.text
+    assert "4711" not in page.text
 
 
 def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: Client):

@@ -72,11 +72,19 @@ class Visitor:
         with self.page.expect_navigation(wait_until="load"):
             self.page.keyboard.press("Enter")
 
+    def check(self, words: str) -> None:
+        """Have a config checked, and wait for what was found."""
+        self.press(words)
+        self.page.wait_for_url("**/run/confirm?*")
+
     def heading(self) -> str:
         return self.page.locator("h1").inner_text()
 
-    def look(self, name: str = "") -> None:
-        """Judge the screen: on a telephone, on a large screen, in the dark, on paper, by axe."""
+    def look(self, name: str = "", *, at: str = "h1") -> None:
+        """Judge the screen: on a telephone, on a large screen, in the dark, on paper, by axe.
+
+        ``name`` is that of its picture, ``at`` what it is taken of.
+        """
         where = self.page.title()
         for width in (390, 3840, 1280):
             self.page.set_viewport_size({"width": width, "height": 800})
@@ -94,6 +102,8 @@ class Visitor:
             self.faults.append(f"{where}: {over} px beyond the paper")
         self.page.emulate_media(media="screen")
         if name and (folder := os.environ.get(PICTURES)):
+            if at != "h1":
+                self.page.locator(at).evaluate("(e) => e.scrollIntoView()")
             # With the caret as it is: else playwright adds a style of its own, which is refused.
             self.page.screenshot(path=str(Path(folder) / f"studio-{name}.png"), caret="initial")
 

@@ -34,13 +34,14 @@ def studio(
 
     try:
         from headcount.studio.app import Studio
-        from headcount.studio.serve import Server, opened
+        from headcount.studio.serve import Server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "tomlkit"):
             raise
         raise RunError(
             f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
         ) from None
+    from headcount.run.browser import opened
     from headcount.run.folder import Folder
     from headcount.studio.screens import load_all
 
@@ -55,7 +56,7 @@ def studio(
     typer.echo(f"headcount studio: {server.address}")
     typer.echo("Ctrl-C stops it.")
     with ExitStack() as stack:
-        if browser and not stack.enter_context(opened(server.address)):
+        if browser and not stack.enter_context(opened(server.address, title="headcount studio")):
             typer.echo("No browser was found: open this address yourself.")
         server.run()
     typer.echo("the studio has stopped")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from headcount.config.files import paths_in
@@ -110,23 +111,47 @@ class Spending:
 class Confirmations:
     """Checks by config, and confirmations that are each good for one run of one text."""
 
-    _checks: dict[str, Checked] = field(default_factory=dict)
+    _checks: dict[str, tuple[str, Future[Checked]]] = field(default_factory=dict)
     _given: dict[str, tuple[str, str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def keep(self, name: str, checked: Checked) -> None:
-        """What a check of a config has found, in place of an earlier one."""
-        self._hold(self._checks, name, checked)
+    def check(self, name: str, config: Config, digest: str) -> Future[Checked]:
+        """Check a config in a thread of its own, unless that is being done.
+
+        The thread ends with the program: what it reads is not waited for.
+        """
+        with self._lock:
+            text, found = self._checks.get(name, ("", None))
+            if found is not None and text == digest and not found.done():
+                return found
+            made: Future[Checked] = Future()
+            self._hold(self._checks, name, (digest, made))
+
+        def work() -> None:
+            try:
+                made.set_result(Checked.of(config, digest))
+            except BaseException as error:  # a panic of polars too: for whoever asks
+                made.set_exception(error)
+
+        Thread(target=work, daemon=True).start()
+        return made
+
+    def checking(self, name: str) -> bool:
+        """Whether a config is being checked."""
+        return name in self._checks and not self._checks[name][1].done()
 
     def checked(self, name: str, config: Config, digest: str) -> Checked | None:
         """What was found of this very text and these files; None where it was of others."""
-        found = self._checks.get(name)
-        return found if found is not None and found.seen == (digest, stamps(config)) else None
+        if name not in self._checks or self.checking(name):
+            return None
+        found = self._checks[name][1].result()
+        return found if found.seen == (digest, stamps(config)) else None
 
     def give(self, name: str, digest: str) -> str:
         """A confirmation of a text."""
         once = secrets.token_urlsafe(16)
-        self._hold(self._given, once, (name, digest))
+        with self._lock:
+            self._hold(self._given, once, (name, digest))
         return once
 
     def take(self, once: str) -> tuple[str, str] | None:
@@ -134,9 +159,9 @@ class Confirmations:
         with self._lock:
             return self._given.pop(once, None)
 
-    def _hold(self, held: dict[str, Any], key: str, value: Any) -> None:
-        with self._lock:
-            held.pop(key, None)
-            held[key] = value
-            for old in list(held)[:-MOST_KEPT]:
-                del held[old]
+    @staticmethod
+    def _hold(held: dict[str, Any], key: str, value: Any) -> None:
+        held.pop(key, None)
+        held[key] = value
+        for old in list(held)[:-MOST_KEPT]:
+            del held[old]

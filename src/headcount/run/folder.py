@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from headcount.errors import ConfigError
-from headcount.files import POSIX, stranger
+from headcount.files import POSIX, open_own, stranger
 
 if TYPE_CHECKING:
     from headcount.config.settings import Config
@@ -38,6 +38,14 @@ class Folder:
         if odd or any(part in ("..", ".") for part in parts):
             raise self._refused(name, "a path that leads elsewhere")
         return self._plain(self.root.joinpath(*parts), name)
+
+    def read(self, name: str) -> str:
+        """The text of a file inside the folder, reached through no link; "" where there is none."""
+        path = self.inside(name)
+        if not path.is_file():
+            return ""
+        with os.fdopen(open_own(path), encoding="utf-8") as file:
+            return file.read()
 
     def name_of(self, path: Path) -> str:
         """The one name of a path inside the folder; one outside, or behind a link, is refused.

@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
+from headcount.config.methods import parts_of_chain
+from headcount.mechanisms import Chain
 from headcount.toml_files import to_toml
 
 PEOPLE, LEAF = 4000, "block"
 """How many people are made up, and what their smallest places are called."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """A config for the rehearsal of one way to protect: of other settings, another.
+
+    where
+        case   the way among those of the rehearsal
+        name   of its file
+    """
+
+    case: str
+    name: str
+    text: str
+
+    @classmethod
+    def of(cls, config: str, case: str, way: Chain) -> Rehearsal:
+        """Of a case of a config, or of its own method."""
+        case = case or "own"
+        called = "".join(c if c.isascii() and c.isalnum() else "-" for c in case)[:40]
+        parts = parts_of_chain(way.for_a_trial().parts)
+        version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
+        stem = f"rehearse-{Path(config).stem}-{called}-{version}"
+        return cls(case, f"{stem}.toml", rehearsal_text(case, parts, out=f"runs/{stem}"))
 
 
 def rehearsal_text(name: str, parts: Iterable[dict[str, Any]], *, out: str) -> str:

@@ -79,30 +79,47 @@ class Texts:
         """Whether the text was changed elsewhere after an edit made here."""
         return bool(self._edits.get(text.path)) and not self.can_undo(text)
 
-    def save(self, name: str, new: str, *, based_on: str) -> Text:
-        """Replace a text by another that is a good config; refused if it has changed meanwhile."""
+    def save(
+        self, name: str, new: str, *, based_on: str, first: Callable[[], object] | None = None
+    ) -> Text:
+        """Replace a text by another that is a good config; refused if it has changed meanwhile.
+
+        ``first`` is done before it is replaced, and not for a text that is refused.
+        """
         from headcount.config.load import read_config
         from headcount.typed import located
 
         with self._lock:
             old = self.unchanged(name, based_on)
-            if new == old.text:
+            if new == old.text and first is None:
                 return old
             read = read_config(parse_toml(new, source=name), source=name)
             self.folder.confine(located(read, old.path.absolute().parent))
+            if first is not None:
+                first()
+            if new == old.text:
+                return old
             edits = self._edits.setdefault(old.path, [])
             edits.append((old.content, new.encode()))
             del edits[:-MOST_UNDO]
             write_bytes_atomic(old.path, new.encode())
             return self.read(name)
 
-    def edit(self, name: str, change: Callable[[TOMLDocument], None], *, based_on: str) -> Text:
-        """Change values of a config; comments and order stay as they are."""
+    def edit(
+        self,
+        name: str,
+        change: Callable[[TOMLDocument], None],
+        *,
+        based_on: str,
+        first: Callable[[], object] | None = None,
+    ) -> Text:
+        """Change values of a config, as ``save`` does; comments and order stay as they are."""
         from headcount.config.edit import edited
 
         with self._lock:
             old = self.unchanged(name, based_on)
-            return self.save(name, edited(old.text, change, source=name), based_on=based_on)
+            new = edited(old.text, change, source=name)
+            return self.save(name, new, based_on=based_on, first=first)
 
     def undo(self, name: str, *, based_on: str) -> Text:
         """Take back the last edit, unless somebody has changed the file since."""

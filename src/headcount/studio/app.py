@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module, resources
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     import tomlkit
     from jinja2 import Environment
 
+    from headcount.run.confirm import Confirmations
+    from headcount.run.known import KnownDomains
+
 log = logging.getLogger(__name__)
 
 STATIC = {
@@ -54,7 +57,6 @@ class Studio:
         asking     requests that are being answered
         seen_at    when the last one came or was answered, by the clock that never goes back
         stopping   whether somebody has asked it to stop
-        held       what screens keep between requests
     """
 
     folder: Folder
@@ -63,13 +65,26 @@ class Studio:
     asking: int = 0
     seen_at: float = field(default_factory=monotonic)
     stopping: bool = False
-    held: dict[str, Any] = field(default_factory=dict)
     texts: Texts = field(init=False)
     jobs: Jobs = field(init=False)
 
     def __post_init__(self) -> None:
         self.texts = Texts(self.folder)
         self.jobs = Jobs(self.folder.root)
+
+    @cached_property
+    def known(self) -> KnownDomains:
+        """What is known of configs, kept between requests."""
+        from headcount.run.known import KnownDomains  # with all methods: not for the first screen
+
+        return KnownDomains()
+
+    @cached_property
+    def confirmations(self) -> Confirmations:
+        """What was checked, and may be run once."""
+        from headcount.run.confirm import Confirmations
+
+        return Confirmations()
 
     def seen(self, more: int) -> None:
         """Somebody is there: so many more requests are being answered."""
@@ -102,11 +117,19 @@ class Studio:
         return said.replace(f"{self.folder.root}{os.sep}", "")
 
     def edit(
-        self, asked: Asked, change: Callable[[tomlkit.TOMLDocument], None], *, back: str
+        self,
+        asked: Asked,
+        change: Callable[[tomlkit.TOMLDocument], None],
+        *,
+        back: str,
+        first: Callable[[], object] | None = None,
     ) -> Response:
-        """Change values of a config on which no run is at work; then look at a screen."""
+        """Change values of a config on which no run is at work; then look at a screen.
+
+        ``first`` is done before the config is written, and not where the change is refused.
+        """
         self.jobs.refuse_busy(f"protect {asked.config}", asked.config)
-        self.texts.edit(asked.config, change, based_on=asked.field("version"))
+        self.texts.edit(asked.config, change, based_on=asked.field("version"), first=first)
         return self.go(back, config=asked.config)
 
     def page(self, template: str, *, status: int = 200, **words: Any) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import Any
 
@@ -12,14 +11,12 @@ from headcount.config.load import load_comparison
 from headcount.config.methods import parts_of_chain, put_method, take_case
 from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
-from headcount.report.directory import MANIFEST
-from headcount.report.inside import report_inside
-from headcount.run.compare import INTERNAL, ways_of
+from headcount.run.compare import ways_of
+from headcount.run.known import FinishedComparison, comparison_folder
 from headcount.run.wanted import OWN, ways_in
 from headcount.studies.compare.methods import NONE
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.known import comparison_folder, known, reader
 from headcount.studio.run import job_words
 
 COMPARISONS = "comparisons/"
@@ -31,7 +28,7 @@ def show(studio: Studio, asked: Asked) -> Response:
     """The comparison, if there is one and it may be shown."""
     text = studio.texts.read(asked.config)
     how = _how(asked)
-    out = comparison_folder(studio, asked.config, how)
+    out = comparison_folder(studio.texts, asked.config, how)
     found = _report(studio, out)
     return studio.page(
         "compare.html.j2",
@@ -71,12 +68,14 @@ def summary(studio: Studio, asked: Asked) -> Response:
 
 def _report(studio: Studio, out: str) -> dict[str, Any]:
     """The report of a finished comparison, if it is there and may be shown."""
-    read = reader(studio, f"{out}/{INTERNAL}")
-    manifest = read(MANIFEST)  # which is written last
-    public = bool(manifest) and json.loads(manifest).get("settings", {}).get("public") is True
-    visible = bool(manifest) and (studio.accepted or public)
-    sections = report_inside(read, source=f"{out}/{INTERNAL}/report.html") if visible else ()
-    return {"there": bool(manifest), "sections": sections, "confidential": visible and not public}
+    found = FinishedComparison(studio.folder, out)
+    public = found.there and found.public
+    visible = found.there and (studio.accepted or public)
+    return {
+        "there": found.there,
+        "sections": found.sections() if visible else (),
+        "confidential": visible and not public,
+    }
 
 
 def _how(asked: Asked) -> Settings:
@@ -91,7 +90,7 @@ def _how(asked: Asked) -> Settings:
 def start(studio: Studio, asked: Asked) -> Response:
     """Compare by the command that the page shows; it goes on where it was stopped."""
     how = _how(asked)
-    out = comparison_folder(studio, asked.config, how)
+    out = comparison_folder(studio.texts, asked.config, how)
     studio.folder.inside(out)
     command = shlex.split(how.command(asked.config, out=out))
     studio.jobs.start(f"compare {asked.config}", command[1:])
@@ -116,13 +115,13 @@ def choose(studio: Studio, asked: Asked) -> Response:
         else:
             put_method(text, name, parts, reason)
 
-    out = comparison_folder(studio, asked.config, _how(asked))
+    out = comparison_folder(studio.texts, asked.config, _how(asked))
     studio.edit(asked, change, back="/plan")
     return studio.go("/compare/summary", config=asked.config, of=out)
 
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:
     """The ways of the comparison by name, as the command finds them."""
-    people = known(studio, studio.texts.load(asked.config))
+    people = studio.known.of(studio.texts.load(asked.config))
     loaded = load_comparison(studio.texts.read(asked.config).path)
     return ways_of(loaded, how, people.schema, people.geography)

@@ -200,22 +200,23 @@ def _as_typed(studio: Studio, asked: Asked, change: Callable[[tomlkit.TOMLDocume
 
 def declare(studio: Studio, asked: Asked) -> Response:
     """Declare on a ledger what may be lost on a dataset in all; the config's run then uses it."""
-    studio.jobs.refuse_busy(f"protect {asked.config}", asked.config)
-    config = studio.texts.unchanged(asked.config, asked.field("version"))
+    config = studio.texts.read(asked.config)
     ledger, dataset = (require(asked.field(one), one) for one in ("ledger", "dataset"))
     path = studio.folder.inside(studio.folder.name_of(config.path.parent / ledger))
     rho, amount = asked.field("currency") == "rho", asked.field("total")
     total = total_loss(
         epsilon="" if rho else amount, rho=amount if rho else "", unit=asked.field("unit")
     )
-    book = Ledger.open(path) if path.exists() else Ledger.create(path)
-    book.declare(dataset, total=total)
 
     def change(document: tomlkit.TOMLDocument) -> None:
         set_said(document, "run.ledger", ledger)
         set_said(document, "run.dataset", dataset)
 
-    return studio.edit(asked, change, back="/data")
+    def first() -> None:
+        book = Ledger.open(path) if path.exists() else Ledger.create(path)
+        book.declare(dataset, total=total)
+
+    return studio.edit(asked, change, back="/data", first=first)
 
 
 def _data_file(studio: Studio, config: str, people: Mapping[str, Any]) -> Path:

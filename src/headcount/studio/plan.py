@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -14,7 +11,6 @@ from headcount.config.methods import (
     add_case,
     drop_case,
     parts_of,
-    parts_of_chain,
     put_loss,
     take_case,
 )
@@ -26,10 +22,9 @@ from headcount.population import Population
 from headcount.privacy import Ledger
 from headcount.privacy.loss import exact
 from headcount.privacy.outlook import outlook
-from headcount.report.directory import MANIFEST
-from headcount.run.compare import INTERNAL
+from headcount.run.known import FinishedComparison, comparison_folder
 from headcount.run.protect import promise_of
-from headcount.run.rehearsal import rehearsal_outcome, rehearsal_text
+from headcount.run.rehearsal import Rehearsal, rehearsal_outcome
 from headcount.run.wanted import (
     STEPS,
     cards_of,
@@ -41,13 +36,13 @@ from headcount.run.wanted import (
 )
 from headcount.studies.compare.settings import Settings
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.known import comparison_folder, known, reader
 
 
 def show(studio: Studio, asked: Asked) -> Response:
     """The whole screen."""
     config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
-    people = known(studio, config)
+    people = studio.known.of(config)
+    cards = cards_of(config, people)
     return studio.page(
         "plan.html.j2",
         here="plan",
@@ -55,13 +50,14 @@ def show(studio: Studio, asked: Asked) -> Response:
         text=text,
         undo=studio.texts.can_undo(text),
         command=studio.command("plan", asked.config),
-        cards=cards_of(config, people),
+        again=asked.again,
+        cards=cards,
+        faults={one.name: studio.said(one.fault) for one in cards if one.fault},
         rehearsed={
-            name: _rehearsed(studio, asked.config, name, way)
+            name: _rehearsed(studio, Rehearsal.of(asked.config, name, way))
             for name, way in ways_in(config).items()
         },
         choice=config.choice,
-        said=studio.said,
         offered={one: one for one in OFFERED},
         **_preview(asked, config, people),
     )
@@ -70,7 +66,7 @@ def show(studio: Studio, asked: Asked) -> Response:
 def preview(studio: Studio, asked: Asked) -> Response:
     """The part of the screen that follows the dial."""
     config = studio.texts.load(asked.config)
-    found = _preview(asked, config, known(studio, config))
+    found = _preview(asked, config, studio.known.of(config))
     return studio.page("plan_part.html.j2", config=asked.config, part=True, **found)
 
 
@@ -106,7 +102,7 @@ def save(studio: Studio, asked: Asked) -> Response:
 def add(studio: Studio, asked: Asked) -> Response:
     """Another way to protect, to look at and to compare."""
     method = asked.field("method")
-    parts = parts_of(method, known(studio, studio.texts.load(asked.config)).geography)
+    parts = parts_of(method, studio.known.of(studio.texts.load(asked.config)).geography)
     return studio.edit(asked, lambda text: add_case(text, method, parts), back="/plan")
 
 
@@ -131,29 +127,18 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
     ways, case = ways_in(studio.texts.load(asked.config)), asked.field("case")
     if case not in ways:
         raise ConfigError("rehearsal", found=repr(case), expected=did_you_mean(case, ways))
-    name, text = _rehearsal(asked.config, case, ways[case])
-    path = studio.folder.inside(name)
+    made = Rehearsal.of(asked.config, case, ways[case])
+    path = studio.folder.inside(made.name)
     if not path.exists():
-        write_text_atomic(path, text)
-    studio.texts.load(name)  # says at once what does not fit there
-    return studio.go("/compare", config=name)
+        write_text_atomic(path, made.text)
+    studio.texts.load(made.name)  # says at once what does not fit there
+    return studio.go("/compare", config=made.name)
 
 
-def _rehearsal(config: str, case: str, way: Chain) -> tuple[str, str]:
-    """The name and the text of a rehearsal: of other settings, another."""
-    name = case or "own"
-    called = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
-    parts = parts_of_chain(way.for_a_trial().parts)
-    version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
-    stem = f"rehearse-{Path(config).stem}-{called}-{version}"
-    return f"{stem}.toml", rehearsal_text(name, parts, out=f"runs/{stem}")
-
-
-def _rehearsed(studio: Studio, config: str, case: str, way: Chain) -> str:
+def _rehearsed(studio: Studio, rehearsal: Rehearsal) -> str:
     """How risky the rehearsal of a method was, if there was one. Nobody in it is real."""
-    name, text = _rehearsal(config, case, way)
-    path = studio.folder.inside(name)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if studio.folder.read(rehearsal.name) != rehearsal.text:
         return ""
-    read = reader(studio, f"{comparison_folder(studio, name, Settings())}/{INTERNAL}")
-    return rehearsal_outcome(read("tables/memo.csv"), case or "own") if read(MANIFEST) else ""
+    out = comparison_folder(studio.texts, rehearsal.name, Settings())
+    found = FinishedComparison(studio.folder, out)
+    return rehearsal_outcome(found.read("tables/memo.csv"), rehearsal.case) if found.there else ""

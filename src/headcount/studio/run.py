@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from typing import Any
 
 from starlette.responses import Response
 
 from headcount.errors import RunError
 from headcount.run.close import close_run
-from headcount.run.confirm import Checked, Confirmations, Spending, text_digest
+from headcount.run.confirm import Spending, text_digest
 from headcount.studio.app import VEILED, Asked, Studio, require
 from headcount.studio.start import run_state
+
+SOON = 1.0
+"""Seconds that a check may take before its page shows that it is at work."""
 
 
 def show(studio: Studio, asked: Asked) -> Response:
     """How far the run is."""
     config = studio.texts.load(asked.config)
+    what = "check" if studio.confirmations.checking(asked.config) else "protect"
     return studio.page(
         "run.html.j2",
         here="run",
@@ -24,14 +29,17 @@ def show(studio: Studio, asked: Asked) -> Response:
         command=studio.command("protect", asked.config),
         out=studio.folder.name_of(config.run.out),
         state=run_state(studio, config.run.out, asked.config),
-        **job_words(studio, "protect", asked.config),
+        **job_words(studio, what, asked.config),
     )
 
 
 def job_words(studio: Studio, what: str, config: str) -> dict[str, Any]:
-    """What can be said of a job: "protect" or "compare", and the config that it is about."""
+    """What can be said of a job: "check", "protect" or "compare", and the config it is about."""
+    far = {"what": "", "done": 0, "total": None}
+    words: dict[str, Any] = {"what": what, "job": None, "far": far, "said": ""}
+    if what == "check" and studio.confirmations.checking(config):
+        words["job"] = "running"
     job = studio.jobs.find(f"{what} {config}")
-    words = {"what": what, "job": None, "far": None, "said": ""}
     if job is None:
         return words
     words |= job.described()
@@ -41,10 +49,12 @@ def job_words(studio: Studio, what: str, config: str) -> dict[str, Any]:
 
 
 def progress(studio: Studio, asked: Asked) -> Response:
-    """The bar that moves; when the job ends the page is loaded again."""
+    """The bar that moves; a job that ends loads the page again, a check leads to what it found."""
     found = job_words(studio, asked.query.get("what", ""), asked.config)
     page = studio.page("progress.html.j2", config=asked.config, **found)
-    if found["job"] != "running":
+    if found["job"] != "running" and found["what"] == "check":
+        page.headers["HX-Redirect"] = studio.at("/run/confirm", config=asked.config)
+    elif found["job"] != "running":
         page.headers["HX-Refresh"] = "true"
     return page
 
@@ -57,16 +67,11 @@ def cancel(studio: Studio, asked: Asked) -> Response:
     return studio.go("/run" if what == "protect" else "/compare", config=asked.config, **how)
 
 
-def _confirmations(studio: Studio) -> Confirmations:
-    found: Confirmations = studio.held.setdefault("confirmations", Confirmations())
-    return found
-
-
 def check(studio: Studio, asked: Asked) -> Response:
     """Check everything, as ``headcount check`` does; then show what would be spent."""
     digest = text_digest(studio.texts.read(asked.config).path)
     config = studio.texts.load(asked.config, only_if=digest)
-    _confirmations(studio).keep(asked.config, Checked.of(config, digest))
+    wait([studio.confirmations.check(asked.config, config, digest)], timeout=SOON)
     return studio.go("/run/confirm", config=asked.config)
 
 
@@ -74,7 +79,7 @@ def confirm(studio: Studio, asked: Asked) -> Response:
     """What a check has found, and what the run would spend. Nothing is read but the ledger."""
     digest = text_digest(studio.texts.read(asked.config).path)
     config = studio.texts.load(asked.config, only_if=digest)
-    found = _confirmations(studio).checked(asked.config, config, digest)
+    found = studio.confirmations.checked(asked.config, config, digest)
     if found is None:
         return studio.go("/run", config=asked.config)
     page: dict[str, Any] = {
@@ -90,7 +95,7 @@ def confirm(studio: Studio, asked: Asked) -> Response:
     return studio.page(
         "confirm.html.j2",
         confidential=not found.public and studio.accepted,
-        once=_confirmations(studio).give(asked.config, digest),
+        once=studio.confirmations.give(asked.config, digest),
         digest=digest,
         ledger=None if run.ledger is None else studio.folder.name_of(run.ledger),
         spending=Spending.of(config, found.promise),
@@ -110,12 +115,12 @@ def _words(name: str, digest: str) -> list[str]:
 
 def start(studio: Studio, asked: Asked) -> Response:
     """Start the run that was confirmed; a second click finds the confirmation used."""
-    confirmed = _confirmations(studio).take(require(asked.field("once"), "confirmation"))
+    confirmed = studio.confirmations.take(require(asked.field("once"), "confirmation"))
     if confirmed is None:  # clicked twice, sent again by a reload, or another start's
         return studio.go("/run", config=asked.config)
     name, digest = confirmed
     config = studio.texts.load(name, only_if=digest)
-    if _confirmations(studio).checked(name, config, digest) is None:
+    if studio.confirmations.checked(name, config, digest) is None:
         raise RunError(f"{name}: found other data than were checked, expected these: check again")
     studio.jobs.start(f"protect {name}", _words(name, digest))
     return studio.go("/run", config=name)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
-import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from headcount.files import write_text_atomic
 from headcount.studio.app import Studio, application
 from headcount.studio.screens import SCREENS
 from headcount.studio.security import PATIENCE, Guard
@@ -127,24 +122,3 @@ class Server:
             if now - silent[key] > PATIENCE or number < len(silent) - MOST_WAITING:
                 key[0].transport.abort()
         self.waiting = silent
-
-
-@contextlib.contextmanager
-def opened(address: str) -> Iterator[bool]:
-    """Open the browser by a file that only this user can read; whether one was found.
-
-    Not by the address itself: what a program is started with can be seen by everybody here. The
-    file is in a folder of the user's home that is not hidden, if there can be one: a browser in a
-    snap sees neither hidden folders nor the system's folder for temporary files.
-    """
-    home = Path.home()
-    place = home if os.access(home, os.W_OK) else None
-    with TemporaryDirectory(prefix="headcount-studio-", dir=place) as folder:
-        page = Path(folder) / "open.html"
-        text = (
-            '<!DOCTYPE html><meta charset="utf-8"><title>headcount studio</title>'
-            f'<meta http-equiv="refresh" content="0;url={address}">'
-            f'<a href="{address}">Open the studio</a>\n'
-        )
-        write_text_atomic(page, text)
-        yield webbrowser.open(page.as_uri())

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from headcount.errors import ConfigError, did_you_mean
 from headcount.files import write_text_atomic
 from headcount.release.directory import RunDirectory
 from headcount.run.listing import (
@@ -17,24 +16,8 @@ from headcount.run.listing import (
     runs_among,
     tables_among,
 )
+from headcount.run.practise import PRACTISE, practice_config
 from headcount.studio.app import Asked, Studio
-
-PRACTISE = {"towns": "people = 6000", "us1940": 'scale = "1/200"'}
-"""Made-up populations to try things on, and how small they are made."""
-
-_CONFIG = """\
-# For practice: a made-up population, so that nothing here is confidential.
-[population]
-kind = "{kind}"
-{size}
-
-[mechanism]
-name = "topdown"
-epsilon = 1                         # the privacy loss: less protects more
-
-[run]
-out = "runs/practise-{kind}"
-"""
 
 
 def show(studio: Studio, asked: Asked) -> Response:
@@ -60,12 +43,10 @@ def show(studio: Studio, asked: Asked) -> Response:
 def practise(studio: Studio, asked: Asked) -> Response:
     """A config with a made-up population."""
     kind = asked.field("kind")
-    if kind not in PRACTISE:
-        raise ConfigError("practise", found=repr(kind), expected=did_you_mean(kind, PRACTISE))
-    name = f"practise-{kind}.toml"
+    text, name = practice_config(kind), f"practise-{kind}.toml"
     path = studio.folder.inside(name)
     if not path.exists():
-        write_text_atomic(path, _CONFIG.format(kind=kind, size=PRACTISE[kind]))
+        write_text_atomic(path, text)
     return studio.go("/plan", config=name)
 
 
