@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -69,16 +70,12 @@ def chain_forest(
     for group, single in zip(queries, singles, strict=True):
         if not single:
             layers.append(_Layer(group, np.full(int(group.max()) + 1, -1), True))
-    grown = _grow(layers, cells)
+    grown = _grown(layers, cells)
     if grown is None:
         return None
-    above, leaf, column, counts = grown
     kids = len(batch.low)
     return ChainForest(
-        above=above,
-        leaf=leaf,
-        column=column,
-        queries=counts,
+        *grown,
         by_cell=sum(singles),
         low=np.ascontiguousarray(np.concatenate([np.zeros((kids, 0), np.int64), *low], axis=1)),
         high=np.ascontiguousarray(np.concatenate([np.zeros((kids, 0), np.int64), *high], axis=1)),
@@ -93,7 +90,7 @@ def nest(partitions: Sequence[Partition]) -> bool:
 
 def is_by_cell(group: Partition) -> bool:
     """Whether every group of a partition is one cell."""
-    return int(group.max()) + 1 == len(group) and len(np.unique(group)) == len(group)
+    return int(group.max()) + 1 == len(group) and bool(np.bincount(group).all())
 
 
 def _bounded_families(batch: Batch) -> list[tuple[int, Ints]]:
@@ -103,6 +100,27 @@ def _bounded_families(batch: Batch) -> list[tuple[int, Ints]]:
         columns = np.sort(np.concatenate([batch.forest.column, batch.forest.left_out]))
     family = np.searchsorted(batch.bound_start, columns, side="right") - 1
     return [(int(f), columns[family == f]) for f in np.unique(family)]
+
+
+def _grown(layers: Sequence[_Layer], cells: int) -> tuple[Ints32, Ints32, Ints, Ints] | None:
+    """As ``_grow``; batches of one level have the same layers, and share what was grown once."""
+    return _grow_once(
+        tuple(layer.group.astype(np.int32, copy=False).tobytes() for layer in layers),
+        tuple(layer.column.tobytes() for layer in layers),
+        tuple(layer.counts for layer in layers),
+        cells,
+    )
+
+
+@lru_cache(maxsize=16)
+def _grow_once(
+    groups: tuple[bytes, ...], columns: tuple[bytes, ...], counts: tuple[bool, ...], cells: int
+) -> tuple[Ints32, Ints32, Ints, Ints] | None:
+    parts = zip(groups, columns, counts, strict=True)
+    return _grow(
+        [_Layer(np.frombuffer(a, np.int32), np.frombuffer(b, np.int64), c) for a, b, c in parts],
+        cells,
+    )
 
 
 def _grow(layers: Sequence[_Layer], cells: int) -> tuple[Ints32, Ints32, Ints, Ints] | None:

@@ -42,23 +42,69 @@ def _used_groups(p: int, b: BatchArrays, forest: ChainForest, number: Array) -> 
 
 
 @njit(nogil=True, cache=True)
-def _forest_of(
-    p: int, b: BatchArrays, forest: ChainForest, number: Array
-) -> tuple[Array, RoundingTree]:
-    """Which groups of the forest parent p needs, and its tree; ``number`` is left as it was: -1."""
-    groups = _used_groups(p, b, forest, number)
-    above, column = np.empty(len(groups), np.int64), forest.column[groups]
+def _kept_groups(
+    p: int, b: BatchArrays, forest: ChainForest, number: Array, fold: bool
+) -> tuple[Array, Array]:
+    """The groups of parent p that need a node, holders first, and how many queries have each.
+
+    With ``fold`` a group without bounds needs none if it holds one entry, or all of it is one
+    group with a node: its distance is theirs and counts there. number[group] is a group's place.
+    """
+    used = _used_groups(p, b, forest, number)
+    above, entries = np.full(len(used), -1, np.int64), np.zeros(len(used), np.int64)
+    for k in range(len(used)):
+        if forest.above[used[k]] >= 0:
+            above[k] = number[forest.above[used[k]]]
+    for e in range(b.cell_start[p], b.cell_start[p + 1]):
+        k = number[forest.leaf[b.cell[e]]] if forest.leaf[b.cell[e]] >= 0 else -1
+        while k >= 0:
+            entries[k] += 1
+            k = above[k]
+    kept, queries = np.zeros(len(used), np.bool_), forest.queries[used]
+    for k in range(len(used) - 1, -1, -1):
+        kept[k] = kept[k] or not fold or entries[k] > 1 or forest.column[used[k]] >= 0
+        if kept[k] and above[k] >= 0:
+            kept[above[k]] = True
+    for k in range(len(used) if fold else 0):
+        h = above[k]
+        if kept[k] and h >= 0 and entries[h] == entries[k] and forest.column[used[h]] < 0:
+            kept[h] = False
+            queries[k] += queries[h]
+    number[used] = -1
+    groups = used[kept]
     for k in range(len(groups)):
-        holder = forest.above[groups[k]]
-        above[k] = number[holder] if holder >= 0 else -1
+        number[groups[k]] = k
+    return groups, queries[kept]
+
+
+@njit(nogil=True, cache=True)
+def _forest_of(
+    p: int, b: BatchArrays, forest: ChainForest, number: Array, fold: bool
+) -> tuple[Array, Array, Array, RoundingTree]:
+    """The groups that parent p needs and their queries, how often entries count, and the tree.
+
+    ``number`` is left as it was: -1.
+    """
+    groups, queries = _kept_groups(p, b, forest, number, fold)
     e0, e1 = b.cell_start[p], b.cell_start[p + 1]
-    leaf = np.empty(e1 - e0, np.int64)
+    times, leaf = np.full(e1 - e0, forest.by_cell, np.int64), np.full(e1 - e0, -1, np.int64)
     for e in range(e0, e1):
         t = forest.leaf[b.cell[e]]
-        leaf[e - e0] = number[t] if t >= 0 else -1
-    tree = plant(p, b, above, leaf, column, forest.low, forest.high)
+        while t >= 0 and number[t] < 0:
+            times[e - e0] += forest.queries[t]
+            t = forest.above[t]
+        if t >= 0:
+            leaf[e - e0] = number[t]
+    above = np.full(len(groups), -1, np.int64)
+    for k in range(len(groups)):
+        t = forest.above[groups[k]]
+        while t >= 0 and number[t] < 0:
+            t = forest.above[t]
+        if t >= 0:
+            above[k] = number[t]
     number[groups] = -1
-    return groups, tree
+    tree = plant(p, b, above, leaf, forest.column[groups], forest.low, forest.high)
+    return groups, queries, times, tree
 
 
 @njit(nogil=True, cache=True)
@@ -93,6 +139,21 @@ def _set_aims(tree: RoundingTree, queries: Array, dear: int, whole: Array, part:
 
 
 @njit(nogil=True, cache=True)
+def _in_order(cost: Array) -> Array:
+    """Positions from the least cost to the largest, of equal ones the first first."""
+    if len(cost) > 50:
+        return np.argsort(cost, kind="mergesort")
+    order = np.empty(len(cost), np.int64)
+    for k in range(len(cost)):
+        i = k
+        while i > 0 and cost[order[i - 1]] > cost[k]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = k
+    return order
+
+
+@njit(nogil=True, cache=True)
 def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, most: Array) -> int:
     """Take the cheapest steps of one entry; its threshold, between those taken and the next.
 
@@ -105,7 +166,7 @@ def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, mo
             y[j] -= less
             left -= less
         return -scale
-    order = np.argsort(cost, kind="mergesort")
+    order = _in_order(cost)
     taken = min(residual, len(y))
     for k in range(taken):
         y[order[k]] = 1
@@ -138,11 +199,11 @@ def round_to_targets(
     """
     number = np.full(len(forest.above), -1, np.int64)
     for p in parents:
-        groups, tree = _forest_of(p, b, forest, number)
+        groups, queries, times, tree = _forest_of(p, b, forest, number, wide == 0)
         e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
         size = v1 - v0
         dear = 4 * TIE * (size + 1)
-        scale = forest.by_cell * dear + TIE
+        scale = (times.max() if len(times) else 0) * dear + TIE
         whole, part = np.empty(size, np.int64), np.empty(size)
         cost, y, least = (
             np.empty(size, np.int64),
@@ -154,7 +215,7 @@ def round_to_targets(
             whole[v] = np.int64(np.floor(x[v0 + v]))
             part[v] = x[v0 + v] - whole[v]
             own = dear if np.rint(part[v]) == 0.0 else -dear
-            cost[v] = forest.by_cell * own + np.int64(np.rint((1.0 - 2.0 * part[v]) * TIE))
+            cost[v] = times[tree.entry[v]] * own + np.int64(np.rint((1.0 - 2.0 * part[v]) * TIE))
             least[v] = -min(whole[v], wide)
         potential = np.zeros(e1 - e0, np.int64)
         possible = _empty_groups_allowed(p, b, forest, groups)
@@ -171,7 +232,7 @@ def round_to_targets(
         status[p] = IMPOSSIBLE
         if not possible:
             continue
-        _set_aims(tree, forest.queries[groups], dear, whole, part)
+        _set_aims(tree, queries, dear, whole, part)
         climb(whole, y, tree)
         status[p] = GREEDY
         if out_of_bounds(tree):

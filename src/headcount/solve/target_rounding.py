@@ -79,9 +79,9 @@ def round_passes(
             else:
                 done = _by_network(batch, x, forest, todo, wide, counts, method, repairs, threads)
             todo = todo[~done]
-        method[todo] = RoundingMethod.NONE
-        gone = np.isin(_parent_of_variable(batch), todo)
-        counts[gone] = -1
+        if len(todo):
+            method[todo] = RoundingMethod.NONE
+            counts[np.isin(_parent_of_variable(batch), todo)] = -1
         after.append(counts.copy())
         if number < len(passes) - 1:
             fixed += [(query, margin_counts(batch, query, counts)) for query in one.queries]
