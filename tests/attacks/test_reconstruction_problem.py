@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from headcount.attacks import _search as search
 from headcount.attacks._problem import Problem, settle
 from headcount.attacks._solvers import Question, ask
+from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.variability import Effort, farthest
 
 Ints = NDArray[np.int64]
@@ -130,3 +132,27 @@ def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monke
         (found,) = variability.solve([settled], Effort(largest=0))
         assert found.x is None
         assert found.proven is proven
+
+
+@pytest.mark.parametrize("end", [UNKNOWN, UNKNOWN - 1])
+def test_a_solution_has_nobody_whom_no_table_asks_for(end):
+    """Withheld counts have no upper end, and sums pass this on: less the people in the others."""
+    rows = [[1, 3, 6, 8, 10], [0, 2, 5, 7, 9], [2, 3], [5, 6], [7, 8]]
+    rows += [[0, 1, 2, 3, 5, 6, 7, 8, 9, 10], [1, 3, 4, 6, 8, 10], [9, 10], [*range(11)], [0, 1]]
+    least = np.where(np.arange(11) == 4, 1, 0)
+    most = np.where(np.isin(np.arange(11), rows[0]), 3, end)
+    part = Problem(
+        np.cumsum([0, *map(len, rows)]),
+        np.concatenate([np.array(row) for row in rows]),
+        np.array([3, *[1] * 9]),
+        np.array([3, *[UNKNOWN] * 9]),
+        least,
+        most,
+        np.arange(11),
+    )
+    assert not part.bounded
+    (answer,) = ask([Question(part)], seconds=10)
+    assert answer.proven
+    assert answer.x is not None
+    assert part.keeps(answer.x)
+    assert answer.x.sum() < 3 + 10

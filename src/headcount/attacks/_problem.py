@@ -10,6 +10,10 @@ import numpy as np
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.knowledge import UNKNOWN
 
+NO_END = UNKNOWN // 2
+"""No count of people is larger. What sums tell of unknown ends is as large as these, but for a few
+people."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -29,9 +33,14 @@ class Problem:
     place: Ints
 
     @property
+    def endless(self) -> Flags:
+        """Which unknowns have no upper end, or one that only follows from that of another."""
+        return self.hi > NO_END
+
+    @property
     def bounded(self) -> bool:
         """Whether every unknown has an upper end."""
-        return bool((self.hi < UNKNOWN).all())
+        return not self.endless.any()
 
     def keeps(self, x: Ints) -> bool:
         """Whether x is a solution."""

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ends, Ints
-from headcount.attacks._problem import Problem
+from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
-from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import ConfigError, HeadcountError
 from headcount.solve.mip import Program
 from headcount.solve.worker import same_imports
@@ -73,9 +72,10 @@ def distance_program(question: Question) -> Program:
     problem, s = question.problem, question.start
     n = len(problem.lo)
     lo, hi = problem.lo.astype(float), problem.hi.astype(float)
-    hi[problem.hi >= UNKNOWN] = np.inf
-    rhi = np.where(problem.rhi >= UNKNOWN, np.inf, problem.rhi.astype(float))
-    cost = np.zeros(n)
+    hi[problem.endless] = np.inf
+    rhi = np.where(problem.rhi > NO_END, np.inf, problem.rhi.astype(float))
+    # Of any solution, one without people that no table asks for: a solver is free to say billions.
+    cost = problem.endless.astype(float) if s is None else np.zeros(n)
     rows = np.repeat(np.arange(len(problem.rlo)), np.diff(problem.ptr))
     entries: list[tuple[Any, Any, Any]] = [(np.ones(len(rows)), rows, problem.idx)]
     row_low, row_high = [problem.rlo.astype(float)], [rhi]
