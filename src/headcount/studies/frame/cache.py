@@ -161,16 +161,19 @@ def _distributions() -> Mapping[str, list[str]]:
 def imported_by(module: str, home: Path = _HOME) -> frozenset[Path]:
     """The source files that a module needs: its own, those it imports, theirs, and so on."""
     found: set[Path] = set()
+    names: set[str] = set()
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        # A package's __init__ runs before its modules do.
-        parents = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
-        for one in (name, *parents):
-            file = _file(one, home)
-            if file is not None and file not in found:
-                found.add(file)
-                waiting += _imports(file.read_text(encoding="utf-8"))
+        if name in names:
+            continue
+        names.add(name)
+        file = _file(name, home)
+        if file is not None:
+            found.add(file)
+            waiting += _imports(file.read_text(encoding="utf-8"))
+        if "." in name:  # a package's __init__ runs before its modules do
+            waiting.append(name.rpartition(".")[0])
     return frozenset(found)
 
 
