@@ -12,11 +12,12 @@ gave other counts after a first compilation, now and then, and saved no time.
 
 from __future__ import annotations
 
-import os
 from hashlib import sha256
 from pathlib import Path
 
 from numba import config, njit
+
+from headcount.files import user_cache
 
 __all__ = ["njit"]
 
@@ -32,8 +33,7 @@ def sources_digest(package: Path) -> str:
 
 def cache_folder(package: Path) -> Path:
     """Where compiled code of these sources is kept: in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "headcount" / f"compiled-{sources_digest(package)}"
+    return user_cache() / f"compiled-{sources_digest(package)}"
 
 
 if not getattr(config, "CACHE_DIR", ""):  # a user's own setting stands

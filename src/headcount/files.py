@@ -32,6 +32,11 @@ _SAFELY = sum(
 )
 
 
+def user_cache() -> Path:
+    """The folder of this user's caches: what is in it only saves time."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headcount"
+
+
 def open_own(path: Path, flags: int = os.O_RDONLY, *, within: int | None = None) -> int:
     """Open a plain file of this user's, and nothing that somebody else put in its place.
 

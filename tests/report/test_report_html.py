@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
+from headcount.report import html
 from headcount.report.html import render_html, save_figures, write_report
 from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Prose, Section
@@ -89,6 +90,32 @@ def test_nothing_is_fetched_from_elsewhere(outline: Outline):
 
 def test_the_library_is_there_once(page: str):
     assert page.count("window.vegaEmbed=") == 1
+
+
+def test_the_library_is_put_together_once_and_again_where_what_was_kept_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    made: list[str] = []
+
+    def bundle(snippet: str, vl_version: str) -> str:
+        made.append(vl_version)
+        return "one\r\n two \u2028"
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("vl_convert.javascript_bundle", bundle)
+    library = html._library.__wrapped__
+    assert {library(), library()} == {"one\r\n two \u2028"}
+    assert len(made) == 1
+    (kept,) = (tmp_path / "headcount").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    assert library() == "one\r\n two \u2028"
+    assert len(made) == 2
+    kept.unlink()
+    kept.symlink_to(tmp_path / "elsewhere")
+    assert library() == "one\r\n two \u2028"
+    assert not kept.is_symlink()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")  # nothing can be kept
+    assert library() == "one\r\n two \u2028"
 
 
 def test_headings_are_in_order(outline: Outline):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.errors import InputError
-from headcount.files import write_text_atomic
+from headcount.errors import InputError, RunError
+from headcount.files import open_own, user_cache, write_bytes_atomic, write_text_atomic
 from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
 from headcount.report.specs import chart_spec, save_figure, vegalite_version
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_SNIPPET = "window.vegaEmbed=vegaEmbed;"
 _EMPTY_LINK = re.compile(r'<a href="#([^"]+)"></a>')
 _INNER_LINK = re.compile(r'<a [^>]*href="#([^"]+)"')
 _IDENTIFIER = re.compile(r'\sid="([^"]+)"')
@@ -108,11 +113,27 @@ def _require_links(page: str) -> None:
 
 @cache
 def _library() -> str:
-    """Vega, Vega-Lite and vega-embed in one script, the version that altair writes for."""
+    """Vega, Vega-Lite and vega-embed in one script, the version that altair writes for.
+
+    To put it together takes longer than most reports. So it is kept, under its digest.
+    """
     import vl_convert
 
-    snippet = "window.vegaEmbed=vegaEmbed;"
-    return vl_convert.javascript_bundle(snippet, vl_version=vegalite_version())
+    made_by = f"{vegalite_version()}-{version('vl-convert-python')}"
+    kept = user_cache() / f"vega-{made_by}.js"
+    with suppress(OSError, RunError), os.fdopen(open_own(kept), "rb") as file:
+        digest, _, script = file.read().partition(b"\n")
+        if digest == _digest(script):
+            return script.decode()
+    script = vl_convert.javascript_bundle(_SNIPPET, vl_version=vegalite_version()).encode()
+    with suppress(OSError):  # where nothing can be kept, only time is lost
+        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_bytes_atomic(kept, _digest(script) + b"\n" + script)
+    return script.decode()
+
+
+def _digest(script: bytes) -> bytes:
+    return sha256(_SNIPPET.encode() + script).hexdigest().encode()
 
 
 @cache
