@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -20,9 +21,11 @@ from headcount.mechanisms.topdown.nudged import NudgedAnswers, nudged
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
 from headcount.run import _measured_errors, error_report
-from headcount.run._measured_errors import PART, SQUARES, measured_squares, with_measured
+from headcount.run._measured_errors import PART, SQUARES, Made, measured_squares, with_measured
 from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
+from tests.mechanisms.topdown import test_topdown_spine as spine
+from tests.mechanisms.topdown.small import keyed, zcdp
 
 SCHEMA = hc.Schema((hc.Attribute("kind", ("a", "b", "c")), hc.Attribute("age", ("x", "y"))))
 COUNTIES, TRACTS = 12, 480
@@ -44,9 +47,9 @@ class Published(NamedTuple):
     true: dict[str, float]
 
 
-def _release(tables: Any, places: hc.Geography) -> hc.CountsRelease:
+def _release(tables: Any, places: hc.Geography, schema: hc.Schema = SCHEMA) -> hc.CountsRelease:
     return hc.CountsRelease(
-        schema=SCHEMA,
+        schema=schema,
         geography=places,
         tables={level: csr_array(one[0]) for level, one in tables.items()},
         mechanism=repr(MECHANISM),
@@ -132,17 +135,46 @@ def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
         patch.setattr(NudgedAnswers, "values", counted)
         found = measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
     assert sum(read) == 2 * TRACTS  # up, and down again
-    for row in found.iter_rows(named=True):
-        tables = [_table(start, row["query"], release) for start, release in made]
+    assert found.height == 2
+    _agrees_with_intervals(found, made)
+
+
+def test_along_a_spine_errors_are_those_of_published_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Of leaves, and of towns, which the spine has in parts."""
+    mechanism, counts = spine.along(zcdp("1/200")), spine.people()
+    context = Context(measurements=tmp_path)
+    tables = mechanism.run(counts, keyed(1), runs=range(1), context=context).tables
+    release = _release(tables, counts.geography, counts.schema)
+    beside = mechanism.publications()["measurements"]
+    beside.write(release, tmp_path, quarters=None, progress=silent)
+    start = start_from(tmp_path)
+    moved = nudged(start, keyed(2), run=0, part=PART)
+    made = (start, release), (moved, estimate_from(moved))
+    monkeypatch.setattr(_measured_errors, "FEW_UNITS", 3)
+    queries = [*mechanism.marginals, every_cell(counts.schema)]
+    found = measured_squares(made[0], made[1:], queries)
+    assert set(found["level"]) == {"town", counts.geography.leaf}
+    _agrees_with_intervals(found, made)
+
+
+def _agrees_with_intervals(squares: pl.DataFrame, made: Sequence[Made]) -> None:
+    """Each mean square is that of the intervals of its query alone, without what is known."""
+    for row in squares.iter_rows(named=True):
+        level, query = row["level"], row["query"]
+        tables = [_table(start, level, query, release) for start, release in made]
         before, after = (one.select("estimate", "released").to_numpy().T for one in tables)
         move, follow = (after - before) / PART
-        square = np.mean((before[1] - before[0]) ** 2 + move * (2 * follow - move))
+        squares_of_counts = (before[1] - before[0]) ** 2 + move * (2 * follow - move)
+        square = squares_of_counts[(tables[0]["known"] != "zero").to_numpy()].mean()
         assert row["square"] == pytest.approx(square, rel=1e-9)
-    assert found.height == 2
 
 
-def _table(start: PublishedStart, query: str, release: hc.CountsRelease) -> pl.DataFrame:
-    return pl.concat(interval_pieces(start, "tract", query, release=release))
+def _table(
+    start: PublishedStart, level: str, query: str, release: hc.CountsRelease
+) -> pl.DataFrame:
+    return pl.concat(interval_pieces(start, level, query, release=release))
 
 
 def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_says_so(
