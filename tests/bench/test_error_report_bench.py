@@ -28,7 +28,7 @@ def test_predictions_are_set_beside_true_errors_at_levels_of_many_units(
 
 
 def test_a_reading_may_be_off_by_5_percent_or_two_standard_errors():
-    row = {"query": "total", "level": "block", "best": 1.06, "best_by": "measurements"}
+    row = {"query": "total", "level": "block", "best": 1.06, "best_by": "both"}
     row |= {"rmse": 0.9, "rmse_right": 1.0}
     sure = error_report._reading("x", {**row, "best_error": 0.0, "rmse_error_right": 0.01})
     unsure = error_report._reading("x", {**row, "best_error": 0.03, "rmse_error_right": 0.04})

@@ -246,14 +246,19 @@ def test_another_release_and_too_many_answers_are_not_asked(
     assert "more than 100 answers" in found.notes()
 
 
-def test_the_best_figure_is_by_measurements_only_where_these_are_sure_and_differ():
+def test_the_best_figure_is_that_of_the_reruns_raised_where_measurements_say_so():
     table = pl.DataFrame(
-        {"level": "x", "query": list("abcd"), "sizes": "all", "rmse": 9.0, "rmse_error": 0.2}
+        {"level": "x", "query": list("abcde"), "sizes": "all", "rmse": 9.0, "rmse_error": 0.3}
     )
-    rows = [("x", "a", 100.0, 2.0), ("x", "b", 100.0, 30.0), ("x", "c", -1.0, 2.0)]
-    rows.append(("x", "d", 9.4**2, 1.88))  # less than 2.5 standard errors from the reruns
+    rows = [("x", "a", 100.0, 8.0), ("x", "b", 100.0, 40.0), ("x", "c", 64.0, 1.6)]
+    rows.append(("x", "d", -1.0, 2.0))  # e is not told
     found = with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
-    assert found["measured"].to_list() == [10.0, 10.0, None, pytest.approx(9.4)]
-    assert found["best"].to_list() == [10.0, 9.0, 9.0, 9.0]
-    assert found["best_error"].to_list() == [0.1, 0.2, 0.2, 0.2]
-    assert found["best_by"].to_list() == ["measurements", "reruns", "reruns", "reruns"]
+    assert found["measured"].to_list() == [10.0, 10.0, 8.0, None, None]
+    assert found["measured_error"].to_list() == [0.4, 2.0, 0.1, None, None]
+    sure, unsure = (0.9**2 / (0.9**2 + 0.3**2 + error**2) for error in (0.4, 2.0))
+    assert [sure, unsure] == pytest.approx([0.764, 0.165], abs=1e-3)
+    expected = [pytest.approx(9 + weight) for weight in (sure, unsure)]
+    assert found["best"].to_list() == [*expected, 9.0, 9.0, 9.0]
+    errors = [np.sqrt(sure * 0.4**2 + 0.3**2), np.sqrt(unsure * 2.0**2 + 0.3**2)]
+    assert found["best_error"].to_list() == [*map(pytest.approx, errors), 0.3, 0.3, 0.3]
+    assert found["best_by"].to_list() == ["both", "both", *["reruns"] * 3]

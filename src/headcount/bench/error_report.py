@@ -1,7 +1,7 @@
 """Does a release of TopDown know how far off it is, on real counts?
 
 Every file that ``bench pool`` reads is protected several times, with and without ``pool``: that
-tells the true errors. Then one of the releases, with its measurements and without the truth, is
+tells the true errors. Then one more release, with its measurements and without the truth, is
 reported on, and what is said is set beside: the best figure of the report, and, not judged, what
 reruns alone say.
 """
@@ -69,7 +69,7 @@ def _compared(
         true.add({level: own[0] for level, own in made.items()})
     with TemporaryDirectory() as folder:
         context = Context(engine=LocalEngine(), measurements=Path(folder))
-        made = mechanism.run(counts, _noise(0, rho), runs=range(1), context=context).tables
+        made = mechanism.run(counts, _noise(runs, rho), runs=range(1), context=context).tables
         release = _release(counts, mechanism, {level: own[0] for level, own in made.items()})
         beside = mechanism.publications()["measurements"]
         beside.write(release, Path(folder), quarters=None, progress=silent)

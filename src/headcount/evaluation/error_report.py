@@ -55,10 +55,10 @@ BY_MEASUREMENTS = (
     "these, and from how the release follows them when a little more noise is added, its mean "
     "squared error is worked out without taking anything else for the truth: on average that is "
     "right also where the release is biased. Its standard error (±) is over the units of the "
-    "level. *Best* is this figure where its standard error is 5 % of it or less and it differs "
-    "from that of the reruns by more than 2.5 standard errors; elsewhere it is that of the reruns, "
-    "with which the measurements agree or of which they tell too little. Counts of which estimates "
-    "are off by less than 4 people are left out: whole numbers hide how the release follows."
+    "level. *Best* is the figure of the reruns, raised towards this one where it is larger: nearly "
+    "to it where it is sure, less where it is not. Reruns understate errors where the release is "
+    "smoother than the truth. Counts of which estimates are off by less than 4 people are left "
+    "out: whole numbers hide how the release follows."
 )
 WITHOUT = "Measurements were not used: {why}. All figures are by reruns."
 AVERAGES = (
