@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
+from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
@@ -58,12 +59,10 @@ def draft_receipt(
 
 def _settings(mechanism: Chain) -> dict[str, Any]:
     """The settings of TopDown as data, by which its errors can be estimated from the release."""
-    if mechanism.last.name != "topdown" or not mechanism.single:
+    if not isinstance(mechanism.last, TopDownSettings) or not mechanism.single:
         return {}
-    from headcount.mechanisms.topdown.mechanism import TopDown  # with all that it computes with
-    from headcount.mechanisms.topdown.rerun import settings_to_json
+    from headcount.mechanisms.topdown.rerun import settings_to_json  # with all of TopDown
 
-    assert isinstance(mechanism.last, TopDown)
     return {"settings": settings_to_json(mechanism.last)}
 
 
