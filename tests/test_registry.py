@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,13 @@ def test_every_part_of_ours_is_a_class_with_its_name(registry: Registry):
     for name in registry.ours:
         assert getattr(registry.get(name), registry.tag) == name
         assert registry.origin(name) is None
+
+
+def test_a_part_that_is_installed_meanwhile_is_found(folder: Path):
+    assert "own" not in MECHANISMS.names()
+    install(folder, name="other", points="[headcount.mechanisms]\nown = own_part:Plain\n")
+    os.utime(folder, ns=(1, 1))  # at another time than before, whatever the clock of the files
+    assert "own" in MECHANISMS.names()
 
 
 def test_the_names_are_known_without_importing_any_part():

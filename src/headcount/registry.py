@@ -15,13 +15,15 @@ both distributions, and so is a part without the base class of its kind.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from traceback import extract_tb
 
@@ -29,6 +31,17 @@ from headcount.errors import ConfigError, HeadcountError, PluginError, did_you_m
 from headcount.numbers import shown
 
 OURS = "headcount"
+
+
+def _places() -> tuple[tuple[str, int], ...]:
+    """Where distributions are looked for, and since when each place is as it is."""
+    return tuple((one, Path(one).stat().st_mtime_ns) for one in sys.path if Path(one).is_dir())
+
+
+@lru_cache(maxsize=16)
+def _entry_points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """Entry points of a group; read again when something is installed, since that is slow."""
+    return tuple(entry_points(group=group))
 
 
 @dataclass(frozen=True)
@@ -128,7 +141,7 @@ class Registry:
             ) from error
 
     def _points(self) -> Iterable[EntryPoint]:
-        return entry_points(group=self.group)
+        return _entry_points(self.group, _places())
 
     def _plugin(self, name: object) -> EntryPoint | None:
         """The one entry point of that name; two parts of one name are refused."""
