@@ -23,6 +23,9 @@ OUTSIDE = 0.5
 """The part of an eigenvector outside of a subspace that none of the matrices leaves is 0 or 1, but
 for rounding."""
 
+OVERLAP = 1e-6
+"""Subspaces that have more than this of each other are taken one at a time, or not apart."""
+
 
 def invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
     """Orthonormal bases (size x dimension) of subspaces that add up to all of it."""
@@ -34,12 +37,24 @@ def invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
     found: list[Floats] = []
     rest: Floats = np.eye(size)
     while rest.shape[1]:
-        blocks = _apart(rest @ _directions(rest.T @ mixed @ rest), scaled)
-        if blocks[0].shape[1] == size:
+        directions = rest @ _directions(rest.T @ mixed @ rest)
+        for few in (directions, directions[:, :1]):
+            blocks = _apart(few, scaled)
+            if blocks[0].shape[1] == size:
+                return [np.eye(size)]
+            inside = rest.T @ np.hstack(blocks)
+            if _orthonormal(inside):
+                break
+        else:
             return [np.eye(size)]
         found += blocks
-        rest = rest @ complement(rest.T @ np.hstack(blocks))
+        rest = rest @ complement(inside)
     return found
+
+
+def _orthonormal(columns: Floats) -> bool:
+    """Whether subspaces are apart; rounding that is taken for something makes them overlap."""
+    return bool(np.abs(columns.T @ columns - np.eye(columns.shape[1])).max() < OVERLAP)
 
 
 def _apart(directions: Floats, matrices: Sequence[Floats]) -> list[Floats]:
