@@ -278,6 +278,8 @@ def test_a_fault_of_a_check_is_said_without_its_numbers(
     assert page.status == 422
     assert "a fault of headcount itself (ValueError)" in page.text
     assert "4711" not in page.text
+    again = client.get("/run/confirm", config=NAME)  # which may be of another text by now
+    assert again.at == f"/run?config={NAME}"
 
 
 def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: Client):

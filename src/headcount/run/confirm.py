@@ -138,14 +138,27 @@ class Confirmations:
 
     def checking(self, name: str) -> bool:
         """Whether a config is being checked."""
-        return name in self._checks and not self._checks[name][1].done()
+        found = self._last(name)
+        return found is not None and not found.done()
 
     def checked(self, name: str, config: Config, digest: str) -> Checked | None:
-        """What was found of this very text and these files; None where it was of others."""
-        if name not in self._checks or self.checking(name):
+        """What was found of this very text and these files; None where it was of others.
+
+        A fault of the check itself is raised once: it is not that of another text or other files.
+        """
+        last = self._last(name)
+        if last is None or not last.done():
             return None
-        found = self._checks[name][1].result()
+        if last.exception() is not None:
+            with self._lock:
+                if self._checks.get(name, ("", None))[1] is last:
+                    del self._checks[name]
+        found = last.result()
         return found if found.seen == (digest, stamps(config)) else None
+
+    def _last(self, name: str) -> Future[Checked] | None:
+        with self._lock:
+            return self._checks.get(name, ("", None))[1]
 
     def give(self, name: str, digest: str) -> str:
         """A confirmation of a text."""
