@@ -21,6 +21,7 @@ def arrow_numbers(values: NDArray[Any]) -> pa.Array:
     import pyarrow as pa
 
     kept = np.ascontiguousarray(values)
+    assert kept.dtype.kind in "iuf", kept.dtype  # arrow packs booleans into bits
     return pa.Array.from_buffers(
         pa.from_numpy_dtype(kept.dtype), len(kept), [None, pa.py_buffer(kept)]
     )

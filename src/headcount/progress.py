@@ -31,7 +31,7 @@ def silent(items: Iterable[T], *, what: str, total: int | None = None) -> Iterat
 
 def bar(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
     """A bar with the time left on standard error if that is a terminal, else nothing."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
         return iter(items)
     from rich.console import Console
     from rich.progress import track

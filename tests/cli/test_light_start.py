@@ -33,8 +33,8 @@ out = "out"
 """
 
 
-def loaded(script: str, among: tuple[str, ...], folder: Path) -> list[str]:
-    """Which of some modules a program has loaded in the end."""
+def loaded(script: str, among: tuple[str, ...], folder: Path) -> tuple[list[str], str]:
+    """Which of some modules a program has loaded in the end, and what it said on standard error."""
     check = (
         f"\nimport sys; sys.stdout.write('|' + ' '.join(m for m in {among} if m in sys.modules))"
     )
@@ -45,31 +45,31 @@ def loaded(script: str, among: tuple[str, ...], folder: Path) -> list[str]:
         check=True,
         cwd=folder,
     )
-    return done.stdout.rpartition("|")[2].split()
+    return done.stdout.rpartition("|")[2].split(), done.stderr
 
 
 @pytest.mark.parametrize(
     "script", ["import headcount", COMMAND.format(words="'--help'")], ids=["import", "help"]
 )
 def test_nothing_heavy_is_loaded(tmp_path: Path, script: str):
-    assert loaded(script, HEAVY, tmp_path) == []
+    assert loaded(script, HEAVY, tmp_path) == ([], "")
 
 
 def test_a_look_at_a_file_loads_what_reads_it(tmp_path: Path):
     (tmp_path / "people.csv").write_text("county,sex\n1,f\n2,m\n")
     script = COMMAND.format(words="'init', 'people.csv'")
-    assert loaded(script, HEAVY, tmp_path) == ["polars"]
+    assert loaded(script, HEAVY, tmp_path)[0] == ["polars"]
 
 
 def test_a_run_loads_nothing_that_only_others_need(tmp_path: Path):
     (tmp_path / "config.toml").write_text(CONFIG)
     script = COMMAND.format(words="'protect', 'config.toml'")
-    assert loaded(script, LATER, tmp_path) == []
+    assert loaded(script, LATER, tmp_path)[0] == []
     assert (tmp_path / "out/release/receipt.json").exists()
 
 
 def test_the_check_can_fail(tmp_path: Path):
-    assert loaded("import polars", HEAVY, tmp_path) == ["polars"]
+    assert loaded("import polars", HEAVY, tmp_path)[0] == ["polars"]
 
 
 def test_every_public_name_loads_on_first_use():

@@ -23,6 +23,7 @@ from headcount.evaluation.error_report import ErrorReport
 from headcount.evaluation.release_errors import ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
+from headcount.mechanisms.topdown.accuracy import components_of
 from headcount.mechanisms.topdown.from_measurements import (
     PublishedStart,
     estimate_from,
@@ -128,10 +129,7 @@ def error_report(
             said = "estimating again with more noise"
             steps = progress(range(runs), what=said, total=runs)
             made = [_nudged(how, more, run=run, context=context) for run in steps]
-            try:
-                squares = measured_squares((how, release), made, queries)
-            except TooManyTogether as error:
-                unused = f"{error.found} ({error.place}): {error.expected}"
+            squares = measured_squares((how, release), made, queries)
     return ErrorReport(
         table=with_measured(errors.table(), squares),
         levels=counts.geography.levels,
@@ -146,6 +144,10 @@ def _refuse_measured(release: CountsRelease, start: PublishedStart, context: Con
     """Why measurements tell nothing of a release, in words; "" if they do."""
     if answers_in(start) > MOST_ANSWERS:
         return f"there are more than {MOST_ANSWERS:,} answers"
+    try:
+        _ = components_of(start.mechanism, start.measurements.schema).every
+    except TooManyTogether as error:
+        return f"{error.found} ({error.place}): {error.expected}"
     leaf = release.geography.leaf
     again = estimate_from(start, context=context).table(leaf)
     if (csr_array(again) != csr_array(release.table(leaf))).nnz:
