@@ -188,6 +188,16 @@ def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_say
     assert found.table["measured"].null_count() == found.table.height
 
 
+def test_what_memory_cannot_hold_is_not_asked_and_the_report_says_so(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "LITTLE", 0)
+    monkeypatch.setattr(limits, "memory_limit", lambda: 0)
+    found = hc.error_report(published.release, published.start, runs=2)
+    assert "which needs" in found.without_measurements
+    assert found.table["measured"].null_count() == found.table.height
+
+
 def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(tmp_path: Path):
     sizes = (1, 4, 200)
     parents = tuple(np.arange(n, dtype=np.int32) * above // n for above, n in pairwise(sizes))

@@ -129,7 +129,10 @@ def error_report(
             said = "estimating again with more noise"
             steps = progress(range(runs), what=said, total=runs)
             made = [_nudged(how, more, run=run, context=context) for run in steps]
-            squares = measured_squares((how, release), made, queries)
+            try:
+                squares = measured_squares((how, release), made, queries)
+            except TooManyTogether as error:  # beyond the memory of this machine
+                unused = _in_words(error)
     return ErrorReport(
         table=with_measured(errors.table(), squares),
         levels=counts.geography.levels,
@@ -147,13 +150,17 @@ def _refuse_measured(release: CountsRelease, start: PublishedStart, context: Con
     try:
         _ = components_of(start.mechanism, start.measurements.schema).every
     except TooManyTogether as error:
-        return f"{error.found} ({error.place}): {error.expected}"
+        return _in_words(error)
     leaf = release.geography.leaf
     again = estimate_from(start, context=context).table(leaf)
     if (csr_array(again) != csr_array(release.table(leaf))).nnz:
         log.warning("the measurements lead to another release: nothing is learnt from them")
         return "they lead to another release than this one"
     return ""
+
+
+def _in_words(error: TooManyTogether) -> str:
+    return f"{error.found} ({error.place}): {error.expected}"
 
 
 def _nudged(
