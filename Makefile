@@ -30,7 +30,7 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help install spark demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install spark demo test test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ test: lint  ## install, then ruff, mypy, import-linter and pytest
 	@command -v java >/dev/null && test -e $(VENV)/.spark || \
 	  echo "NOTE: no Java on the path, or no 'make spark', so the tests of the engine spark were SKIPPED." \
 	  ".ci/run never skips them."
+
+test-needs: $(VENV)/.dev  ## only the tests that need a browser or Spark ('make spark')
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "browser or spark"
 
 test-newest:  ## the tests with the newest versions that pyproject allows, on the newest Python
 	@test -n "$(NEWEST_PYTHON)" || { echo "found no Python 3.11 or newer: NEWEST_PYTHON=..." >&2; exit 1; }

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -28,6 +28,24 @@ def _as_loud_as_before() -> Iterator[None]:
     before = log.level
     yield
     log.setLevel(before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that is skipped for want of a browser or of Spark must be marked so.
+
+    CI first runs what a stranger can run, and then only what is marked: a test that is skipped
+    there and not marked would never run.
+    """
+    report = yield
+    if report.skipped and call.excinfo is not None:
+        need = str(call.excinfo.value).partition(":")[0]
+        if need in ("browser", "spark") and item.get_closest_marker(need) is None:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid}: found no mark {need!r}, expected @pytest.mark.{need}"
+    return report
 
 
 def pytest_sessionfinish() -> None:

@@ -23,6 +23,48 @@ def test_the_python_example_runs_and_prints_its_guarantee():
     assert "epsilon 0.5 when one person's record changes" in done.stdout
 
 
+def block(text: str, heading: str) -> list[str]:
+    """The commands of one section: its indented lines, without comments."""
+    (section,) = re.findall(rf"^## {heading}\n(.*?)^## ", text, re.DOTALL | re.MULTILINE)
+    return [line.split("#")[0].strip() for line in re.findall(r"^    (\S.*)$", section, re.M)]
+
+
+def in_a_clone(command: str) -> str:
+    """A command of the README as somebody types it who stands beside the clone."""
+    command = command.replace("git clone THIS-REPOSITORY", "git clone")
+    return re.sub(r"^make (?!-C)", "make -C headcount ", command)
+
+
+def first_pass(script: str) -> list[str]:
+    """What CI runs before it brings in a browser and Spark, without options of git."""
+    (part,) = re.findall(r"# --- first pass(.*?)# --- second pass", script, re.DOTALL)
+    steps = re.findall(r"^step (.*)$", part, re.M)
+    return [re.sub(r"git .*clone --quiet \"\$here\"", "git clone", step).strip() for step in steps]
+
+
+def missing_steps(readme: str, script: str) -> list[str]:
+    """Commands of the README that CI's first pass does not run."""
+    commands = [*block(readme, "Two commands"), *block(readme, "Your own data")]
+    assert {"make demo", "make test"} <= set(commands)
+    return [one for one in commands if in_a_clone(one) not in first_pass(script)]
+
+
+def test_ci_first_does_what_the_readme_tells_a_stranger_to_do() -> None:
+    readme, script = README.read_text(encoding="utf-8"), (ROOT / ".ci/run").read_text()
+    assert missing_steps(readme, script) == []
+    assert missing_steps(readme, script.replace("headcount test\n", "headcount spark test\n")) == [
+        "make test"
+    ]
+    bare, _, second = script.partition("# --- second pass")
+    assert "HEADCOUNT_REQUIRE_SPARK=1" not in bare
+    assert 'rm -f "$scratch"/bare/{chrom,google-chrome,java,' in bare
+    assert "make test-needs" in second
+    for command in block(readme, "Two commands"):  # and nothing is left out for strangers
+        make, target = command.split()
+        planned = subprocess.run([make, "-n", target], cwd=ROOT, capture_output=True, check=True)
+        assert planned.stdout.strip()
+
+
 def test_four_commands_and_no_edit_lead_from_a_clone_to_a_comparison(tmp_path: Path):
     text = README.read_text(encoding="utf-8")
     (section,) = re.findall(r"## Your own data\n(.*?)\n## ", text, re.DOTALL)

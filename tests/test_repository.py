@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import headcount
+from tests import conftest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -378,3 +379,27 @@ def test_ci_refuses_to_skip_the_browser(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "missing: make chromium" in result.stderr
     assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("reason", "mark", "outcome"),
+    [
+        ("spark: no PySpark", None, "failed"),
+        ("browser: report not opened: no browser on the path", "spark", "failed"),
+        ("spark: no PySpark", "spark", "skipped"),
+        ("file modes are POSIX", None, "skipped"),
+    ],
+)
+def test_what_is_skipped_for_want_of_a_browser_or_spark_is_marked(
+    request: pytest.FixtureRequest, reason: str, mark: str | None, outcome: str
+) -> None:
+    if mark is not None:
+        request.node.add_marker(mark)
+    call = pytest.CallInfo.from_call(lambda: pytest.skip(reason), "call")
+    report = pytest.TestReport.from_item_and_call(request.node, call)
+    assert report.skipped
+    judged = conftest.pytest_runtest_makereport(request.node, call)
+    next(judged)
+    with pytest.raises(StopIteration) as ended:
+        judged.send(report)
+    assert ended.value.value.outcome == outcome

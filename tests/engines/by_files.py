@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from headcount.engines._by_file import HandedWork
-from headcount.engines.protocol import Engine, InOrder
+from headcount.engines.protocol import InOrder
 
 
 class ByFiles:
@@ -35,8 +34,3 @@ class ByFiles:
 
     def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
         return (InOrder, ())
-
-
-def by_files() -> Engine:
-    """That engine where PySpark is, which writes the files; else pieces are done as they are."""
-    return ByFiles() if find_spec("pyspark") else InOrder()

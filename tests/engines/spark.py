@@ -24,7 +24,7 @@ def need_spark() -> None:
     if missing and os.environ.get(REQUIRE_VARIABLE) == "1":
         pytest.fail(f"{REQUIRE_VARIABLE}=1 but no {missing}")
     if missing:
-        pytest.skip(f"no {missing}")
+        pytest.skip(f"spark: no {missing}")
 
 
 @contextmanager

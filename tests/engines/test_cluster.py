@@ -7,11 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from headcount.bench.spark_cluster import PATIENCE, cluster
 from headcount.noise import RunKey
 from headcount.run.protect import protect_run
 from tests.engines.search import found
 from tests.engines.spark import need_spark
+
+pytestmark = pytest.mark.spark
 
 CONFIG = """
 [population]

@@ -17,7 +17,6 @@ from headcount.engines.handed import handed_folder, left_behind, remove_left_beh
 from headcount.engines.spark import lacking, libraries, refuse_others
 from headcount.errors import ConfigError, RunError
 from headcount.files import removing
-from tests.engines.spark import need_spark
 
 KILLED = """
 import os, signal, sys
@@ -121,7 +120,6 @@ def test_a_worker_with_another_version_of_what_makes_numbers_is_refused(name: st
 @pytest.fixture
 def work(tmp_path: Path) -> tuple[HandedWork[int, int], PiecePlace]:
     """Two pieces that are handed out; the place of the second."""
-    need_spark()
     made = HandedWork[int, int](tmp_path)
     made.put_function(doubled)
     _, second = made.put_pieces(0, [4, 5])

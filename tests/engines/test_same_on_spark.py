@@ -44,6 +44,8 @@ from headcount.studies.frame.study import Work
 from tests.engines.by_files import ByFiles
 from tests.engines.spark import spark
 
+pytestmark = pytest.mark.spark
+
 ONE = Fraction(1)
 TABLES = {"by_race": ["race"], "by_both": ["race", "hispanic"]}
 MECHANISMS: dict[str, Mechanism] = {

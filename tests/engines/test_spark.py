@@ -22,6 +22,8 @@ from headcount.errors import ConfigError, HeadcountError, InputError, InputError
 from headcount.run.engines import engine_named
 from tests.engines.spark import spark
 
+pytestmark = pytest.mark.spark
+
 SECRET = 918_273_645
 
 

@@ -30,6 +30,8 @@ from headcount.tabulate import Counts
 from tests.engines.search import forms_of, found
 from tests.engines.spark import end_java, spark
 
+pytestmark = pytest.mark.spark
+
 PLANTED, CONTROL = 918_273_645_546, 817_364_529_635
 """Numbers that nothing else is: a true count, and one that is put into Spark's files on purpose."""
 KEY, CONTROL_KEY = (bytes(range(start, start + 32)) for start in (140, 60))

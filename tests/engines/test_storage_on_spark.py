@@ -15,6 +15,8 @@ from tests.engines.spark import spark
 from tests.run.town import contents, write_config, write_town
 from tests.storage.stores import SECRET, bucket
 
+pytestmark = pytest.mark.spark
+
 TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
 CREDENTIALS = {
     "spark.executorEnv.AWS_ACCESS_KEY_ID": "tests",

@@ -229,4 +229,4 @@ def choose(page: Page, figure: str, *, column: str, value: str) -> None:
 def _refuse(reason: str) -> NoReturn:
     if os.environ.get(REQUIRE_VARIABLE) == "1":
         pytest.fail(f"{REQUIRE_VARIABLE}=1 but {reason}")
-    pytest.skip(f"report not opened: {reason}")
+    pytest.skip(f"browser: report not opened: {reason}")

@@ -16,7 +16,7 @@ from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run.study import run_study
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.settings import Settings
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 from tests.report.browser import choose, open_report
 from tests.report.layout import layout_faults
 
@@ -32,7 +32,7 @@ SETTINGS = Settings(
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "christ"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headcount.run.study.engine_named", lambda *_: by_files())
+        patch.setattr("headcount.run.study.engine_named", lambda *_: ByFiles())
         assert run_study(NAME, folder, SETTINGS) == folder / "report.html"
     return folder
 

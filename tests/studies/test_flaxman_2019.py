@@ -46,7 +46,7 @@ from headcount.studies.frame.published_noise import (
 )
 from headcount.studies.frame.study import Findings, Work
 from headcount.tabulate import tabulate
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 
 SMALL = Settings(
     seed=3,
@@ -59,7 +59,7 @@ SMALL = Settings(
     audit_epsilon=Fraction(4),
     swept={"epsilon": (Fraction(1, 5),), "depth": (2,), "kernel_factor": (0.1, 0.3)},
 )
-WORK = Work(cache=Cache(), engine=by_files())
+WORK = Work(cache=Cache(), engine=ByFiles())
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     methods,
 )
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 from tests.report.browser import choose, open_report
 from tests.report.layout import layout_faults
 
@@ -57,7 +57,7 @@ def command(out: Path, *, seed: int = 7, cache: Path | None = None) -> None:
         people=1_200, counties=3, replicates=2, epsilons=EPSILONS, states=1, seed=seed
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headcount.run.study.engine_named", lambda *_: by_files())
+        patch.setattr("headcount.run.study.engine_named", lambda *_: ByFiles())
         run_study(NAME, out, settings, cache=cache)
 
 

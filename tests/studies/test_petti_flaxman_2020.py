@@ -50,7 +50,7 @@ from headcount.studies.petti_flaxman_2020.settings import (
 from headcount.studies.petti_flaxman_2020.study import run_on
 from headcount.studies.petti_flaxman_2020.targets import judge, met_by_kind
 from headcount.tabulate import Query
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 
 EPS = tuple(Fraction(e) for e in ("1/2", "1", "2"))
 PARTS = tuple(Fraction(f) for f in ("1/20", "1/4", "1/2", "3/4", "19/20"))
@@ -79,7 +79,7 @@ def counts(data):
 
 
 def work(folder=None):
-    return Work(cache=Cache(folder), engine=by_files())
+    return Work(cache=Cache(folder), engine=ByFiles())
 
 
 @pytest.fixture(scope="module")

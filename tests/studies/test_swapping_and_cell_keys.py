@@ -32,7 +32,7 @@ from headcount.studies.swapping_and_cell_keys.settings import (
 )
 from headcount.studies.swapping_and_cell_keys.surface import Surface, contour, crossing
 from headcount.studies.swapping_and_cell_keys.targets import BetTargets
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 
 # --- bets
 
@@ -218,7 +218,7 @@ def tiny() -> Findings:
         patch.setattr(chains, "OTHER_KEYS", ())
         patch.setattr(chains, "BASES", (3,))
         settings = Settings(people=2_000, replicates=2, epsilons=(Fraction(4),), slow=10, seed=1)
-        return study.run(settings, Work(cache=Cache(None), engine=by_files()))
+        return study.run(settings, Work(cache=Cache(None), engine=ByFiles()))
 
 
 def test_nothing_done_has_the_highest_risk_and_totals_alone_give_none(tiny):

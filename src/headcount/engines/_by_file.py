@@ -121,9 +121,9 @@ def _sealed(thing: object) -> bytes:
 
     Also functions that are made inside others, which Python's own pickle cannot write.
     """
-    from pyspark import cloudpickle
+    import cloudpickle
 
-    data = bytes(cloudpickle.dumps(thing))  # type: ignore[no-untyped-call]
+    data = bytes(cloudpickle.dumps(thing))
     return sha256(data).digest() + data
 
 

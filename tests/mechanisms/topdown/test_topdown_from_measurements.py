@@ -31,7 +31,7 @@ from headcount.progress import silent
 from headcount.release import CountsRelease
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, Query
-from tests.engines.by_files import by_files
+from tests.engines.by_files import ByFiles
 from tests.mechanisms.topdown import test_topdown_spine as spine
 from tests.mechanisms.topdown.small import (
     AGE,
@@ -147,7 +147,7 @@ def test_every_engine_makes_the_same_release(
         release = estimate_from(start_from(tmp_path / "m"))
     else:
         start = start_from(tmp_path / "m", workspace=storage_at(tmp_path / "rows"))
-        engine = LocalEngine(2) if where == "threads and files" else by_files()
+        engine = LocalEngine(2) if where == "threads and files" else ByFiles()
         context = Context(engine=engine, workspace=storage_at(tmp_path / "w"))
         release = estimate_from(start, context=context)
         assert not (tmp_path / "w/published/bounds").exists()
