@@ -78,7 +78,7 @@ def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
         integer=True,
     )
     with caplog.at_level("WARNING"):
-        answer = solve_program(program, 1, 1.0)
+        answer = solve_program(program, 1, 1_000)
     assert answer.x is None
     assert not answer.proven
     assert (ends or "MemoryError") in caplog.text

@@ -162,7 +162,7 @@ def test_no_clock_decides_where_a_search_ends(monkeypatch):
     minimise(knapsack())
     best_within(knapsack())
     best_within(knapsack(), nodes=ENDLESS)
-    assert [one["time_limit"] for one in seen] == [np.inf] * 3
+    assert not any("time_limit" in one for one in seen)
     assert [one["mip_max_nodes"] for one in seen] == [EFFORT // 3, EFFORT // 3, ENDLESS]
     wide = replace(knapsack(), matrix=csc_array(np.ones((5_000, 5_000))))
     assert most_nodes(wide) == FEWEST_NODES
