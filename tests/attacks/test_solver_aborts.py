@@ -62,7 +62,7 @@ def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, capl
 @pytest.mark.parametrize("aborting", ["os.kill(os.getpid(), 9)"], indirect=True)
 def test_a_highs_that_is_killed_ends_the_attack(aborting):
     """What it would have proved on a machine with more memory must not pass for not provable."""
-    with pytest.raises(MachineError, match="found its process killed.*not finished on this mach"):
+    with pytest.raises(MachineError, match=r"found its process killed.*not finished on this mac"):
         reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=NO_SEARCH)
 
 

@@ -165,9 +165,7 @@ def least_change(
     return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven, best.x)
 
 
-def nearest(
-    sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, steps: int
-) -> Fix:
+def nearest(sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, steps: int) -> Fix:
     """Of all counts that keep the ends of every cell, those nearest to published numbers.
 
     where

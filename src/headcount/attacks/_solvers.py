@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 HIGHS, CP_SAT = "highs", "cp-sat"
 
-IN_PLACE_OF_SECONDS = (
-    "'steps': limits count the work of the solver, which is the same on every machine; 1,000 steps "
-    "take about a second"
-)
+RENAMED = {
+    "seconds": "'steps': limits count the work of the solver, which is the same on every machine; "
+    "1,000 steps take about a second"
+}
 """What is said to whoever still gives a limit in seconds."""
 
 PATIENCE = 3600.0

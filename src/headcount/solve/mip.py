@@ -20,7 +20,7 @@ DONE = ("Optimal", "Empty")
 """Names of HiGHS' statuses for an optimum."""
 
 STOPPED = ("Interrupted by user", "Solution limit reached", "Iteration limit reached")
-"""For a search that was given up after its steps, nodes (one on solutions, says HiGHS) or pivots."""
+"""For a search that was given up: by steps, by nodes (which HiGHS calls solutions), by pivots."""
 
 EFFORT, FEWEST_NODES = 2_000_000_000, 100
 """Nodes of a search times entries of the programme's matrix, and the nodes that any may have."""

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks._solvers import IN_PLACE_OF_SECONDS
+from headcount.attacks._solvers import RENAMED
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
@@ -143,7 +143,7 @@ class Difference(Attack):
     name = "differencing"
     whole = True
     leaves = True
-    renamed = {"seconds": IN_PLACE_OF_SECONDS}
+    renamed = RENAMED
     other: FilePath | None = None
     crosswalk: FilePath | None = None
     level: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks._solvers import IN_PLACE_OF_SECONDS
+from headcount.attacks._solvers import RENAMED
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
@@ -54,7 +54,7 @@ class WorkOut(Attack):
 
     name = "feasible-intervals"
     whole = True
-    renamed = {"seconds": IN_PLACE_OF_SECONDS}
+    renamed = RENAMED
     largest_change: int = 0
     effort: Narrowing = "relations"
     steps: int = 10_000

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from headcount.attacks._solvers import CP_SAT, HIGHS, IN_PLACE_OF_SECONDS
+from headcount.attacks._solvers import CP_SAT, HIGHS, RENAMED
 from headcount.attacks.kinds._base import (
     Attack,
     ClaimedRecords,
@@ -65,7 +65,7 @@ class Reconstruct(Attack):
     """
 
     name = "reconstruction"
-    renamed = {"seconds": IN_PLACE_OF_SECONDS}
+    renamed = RENAMED
     tables: str = "sf1"
     together: str = ""
     on_conflict: str = REPORT
