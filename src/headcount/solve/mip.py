@@ -101,7 +101,7 @@ def most_nodes(program: Program) -> int:
 
 def steps_of(program: Program, steps: int) -> int:
     """So many steps of a small programme, and of a large one as many fewer as each takes longer."""
-    return steps * STEP_ENTRIES // max(STEP_ENTRIES, program.matrix.nnz)
+    return steps * STEP_ENTRIES // max(STEP_ENTRIES, int(program.matrix.nnz))
 
 
 def _run(
