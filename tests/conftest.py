@@ -6,12 +6,13 @@ import sys
 from collections.abc import Generator, Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.report.browser import close_browser
 
-# A deadline per example is a wall time, which depends on what else the machine is doing.
-settings.register_profile("headcount", deadline=None)
+# A deadline per example is a wall time, which depends on what else the machine is doing; so is the
+# time after which the making of examples counts as too slow.
+settings.register_profile("headcount", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("headcount")
 
 

@@ -279,12 +279,13 @@ class _Refusing:
     def __call__(self, value: Any, handler: Any) -> Any:
         if isinstance(value, Mapping):
             known = [field.name for field in _settable(self.cls)]
+            renamed: Mapping[str, str] = getattr(self.cls, "renamed", {})
             for key in value:
                 if key not in known:
                     raise self._fault(
                         place=str(key),
                         found="an unknown key",
-                        expected=did_you_mean(key, known_keys(self.cls)),
+                        expected=renamed.get(key) or did_you_mean(key, known_keys(self.cls)),
                     )
         try:
             return handler(value)

@@ -13,7 +13,7 @@ from headcount.attacks._solvers import solve_program
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
 from headcount.solve import worker
-from headcount.solve.mip import Program, SolverError
+from headcount.solve.mip import MachineError, Program, SolverError
 from headcount.solve.worker import SolverAnswer
 from tests.attacks.small_blocks import PAIRS, TINY, knowledge
 from tests.solve.test_worker import ABORTS
@@ -59,6 +59,30 @@ def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, capl
     assert "CP-SAT ended with -6: not proven" in caplog.text
 
 
+@pytest.mark.parametrize("aborting", ["os.kill(os.getpid(), 9)"], indirect=True)
+def test_a_highs_that_is_killed_ends_the_attack(aborting):
+    """What it would have proved on a machine with more memory must not pass for not provable."""
+    with pytest.raises(MachineError, match=r"found its process killed.*not finished on this mac"):
+        reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=NO_SEARCH)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("kill -KILL $$", "CP-SAT: found its process killed, expected an answer: not finished on"),
+        ("exec sleep 600", "CP-SAT: found no answer after 0 s, expected one within its steps: not"),
+    ],
+)
+def test_a_cp_sat_that_is_killed_or_never_ends_ends_the_attack(monkeypatch, tmp_path, script, said):
+    executable = tmp_path / "ended"
+    executable.write_text(f"#!/bin/sh\n{script}\n")
+    executable.chmod(0o755)
+    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", str(executable))
+    monkeypatch.setattr("headcount.attacks._solvers.PATIENCE", 0.3 if "sleep" in script else 600.0)
+    with pytest.raises(MachineError, match=said):
+        reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))
+
+
 @pytest.mark.parametrize("ends", ["Solve error", None])
 def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
     def gives_up(program, **options):
@@ -78,7 +102,7 @@ def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
         integer=True,
     )
     with caplog.at_level("WARNING"):
-        answer = solve_program(program, 1, 1.0)
+        answer = solve_program(program, 1, 1_000)
     assert answer.x is None
     assert not answer.proven
     assert (ends or "MemoryError") in caplog.text

@@ -99,7 +99,7 @@ def test_tables_with_cell_keys_are_reconstructed_and_their_people_found(
     config.write_text(text.format(name=settings, out=tmp_path / "keys"))
     run = protect_run(config)
     found = tmp_path / "found"
-    command = ("reconstruct", run, "--out", found, "--seconds", "0.2", "--truth", config)
+    command = ("reconstruct", run, "--out", found, "--steps", "200", "--truth", config)
     code, said = attack(*command, "--largest-change", "2")
     assert code == 0, said
     assert "The attacker knows that no count is off by more than 2." in said
@@ -498,14 +498,18 @@ def test_records_certain_in_what_is_told_agree_in_what_is_told(
     assert scores["binned_percent"][0] < 50
 
 
-def test_a_time_cap_is_said_and_a_strange_solver_refused(
+def test_a_cap_is_said_and_a_strange_solver_or_a_limit_in_seconds_refused(
     town: Path, tmp_path: Path, attack: Command
 ):
     run = town / "suppression"
     code, said = attack("reconstruct", run, "--solver", "abacus", "--out", tmp_path / "none")
     assert code == 2
     assert "solver: found 'abacus', expected 'highs' or 'cp-sat'" in said
-    code, said = attack("reconstruct", run, "--seconds", "0.001", "--out", tmp_path / "capped")
+    code, said = attack("reconstruct", run, "--seconds", "5", "--out", tmp_path / "none")
+    assert code == 2
+    assert "--seconds: found an option that there is no longer, expected --steps: limits" in said
+    assert not (tmp_path / "none").exists()
+    code, said = attack("reconstruct", run, "--steps", "0", "--out", tmp_path / "capped")
     assert code == 0, said
     facts = json.loads((tmp_path / "capped" / "summary.json").read_text())
     assert f"not proven: {facts['not_proven']}" in said

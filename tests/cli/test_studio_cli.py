@@ -23,7 +23,7 @@ from headcount.studio.serve import HOST, Server
 def test_the_command_serves_until_it_is_idle(tmp_path: Path):
     command = [sys.executable, "-m", "headcount", "studio", str(tmp_path), "--no-browser"]
     said = subprocess.run(
-        [*command, "--idle", "0.02"], capture_output=True, text=True, check=True, timeout=60
+        [*command, "--idle", "0.02"], capture_output=True, text=True, check=True, timeout=600
     )
     assert re.search(rf"headcount studio: http://{HOST}:\d+/open\?token=\S+", said.stdout)
     assert said.stdout.endswith("the studio has stopped\n")

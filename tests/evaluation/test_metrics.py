@@ -170,7 +170,7 @@ class Boastful(Geometric):
 
 
 def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts: Counts):
-    audit = Audit(runs=2000, seconds=600)
+    audit = Audit(runs=2000)
     small = tabulate(
         Population(
             "hamlet",
@@ -215,12 +215,18 @@ def test_an_audit_says_why_it_was_not_made(counts: Counts):
     assert Audit().supports(exact, truth).why_not == (
         "the mechanism draws no noise: every run is the same"
     )
-    slow = replace(choice, given=(Audit(seconds=1e-9),))
+    few = replace(choice, given=(Audit(answers=10_000),))
     truth = Truth.of(counts).made_by(Geometric(epsilon=Fraction(1)))
-    found = evaluate(release, truth, choice=slow)
-    assert "200 would take longer than 1e-09 s, the time allowed" in found.not_computed[0].why
-    with pytest.raises(KeyError, match="audit: not computed, because 100 runs of both"):
+    found = evaluate(release, truth, choice=few)
+    assert found.not_computed[0].why == (
+        "200 runs of both databases draw 480,000 answers, more than the 10,000 that are allowed"
+    )
+    with pytest.raises(KeyError, match="audit: not computed, because 200 runs of both"):
         found["audit"]
+    some = replace(choice, given=(Audit(answers=600_000),))
+    made = evaluate(release, truth, choice=some)["audit"]
+    assert made.table["runs"].to_list() == [250]
+    assert "4,000 runs were asked for; of so many answers each 250 were made." in made.explain()
     with pytest.raises(ConfigError, match="runs: found 5, expected 200 or more"):
         Audit(runs=5)
 

@@ -94,7 +94,7 @@ def test_processes_that_race_for_the_last_of_the_total_never_overspend(tmp_path:
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    won = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    won = [int(racer.communicate(timeout=600)[0]) for racer in racers]
     assert [racer.returncode for racer in racers] == [0] * 4
     assert sum(won) == 10  # of 20 tries
     assert ledger.balance("town").remaining == 0
@@ -108,7 +108,7 @@ def test_processes_that_resume_one_run_share_one_spend(tmp_path: Path):
     racers = [start(ledger, script) for _ in range(3)]
     assert [line(racer) for racer in racers] == ["ready\n"] * 3
     for racer in racers:
-        racer.communicate("go\n", timeout=60)
+        racer.communicate("go\n", timeout=600)
     assert [racer.returncode for racer in racers] == [0] * 3
     assert ledger.balance("town").runs == 1
     sound(ledger)
@@ -119,7 +119,7 @@ def kill(process: subprocess.Popen[str]) -> str:
     os.kill(process.pid, signal.SIGKILL)
     assert process.stdout is not None
     rest = process.stdout.read()  # not communicate: it would skip what readline has read ahead
-    assert process.wait(timeout=60) == -signal.SIGKILL
+    assert process.wait(timeout=600) == -signal.SIGKILL
     return rest
 
 
@@ -168,7 +168,7 @@ spend("run", "1", invariants=["x" * 1000] * 1000)
 """
     size = ledger.path.stat().st_size
     process = start(ledger, script)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGKILL
     journal = ledger.path.with_name(ledger.path.name + "-journal")
     assert journal.stat().st_size > 0
@@ -178,7 +178,7 @@ spend("run", "1", invariants=["x" * 1000] * 1000)
     assert not journal.exists()
     sound(ledger)
     resumed = start(ledger, 'spend("run", "1", invariants=["x" * 1000] * 1000)')
-    resumed.communicate(timeout=60)
+    resumed.communicate(timeout=600)
     assert resumed.returncode == 0
     assert ledger.balance("town").remaining == 0
 
@@ -200,10 +200,10 @@ if stop == "after the mark":
 ledger.mark("run", SpendState.COMPLETE)
 """
     killed = start(ledger, script, moment)
-    killed.communicate(timeout=60)
+    killed.communicate(timeout=600)
     assert killed.returncode == -signal.SIGKILL
     resumed = start(ledger, script, "never")
-    resumed.communicate(timeout=60)
+    resumed.communicate(timeout=600)
     assert resumed.returncode == 0
     (found,) = ledger.history("town")
     assert found.state is SpendState.COMPLETE

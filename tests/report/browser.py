@@ -30,7 +30,8 @@ T = TypeVar("T")
 
 BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRE_VARIABLE = "HEADCOUNT_REQUIRE_BROWSER"
-WAIT_MS = 60_000
+WAIT_MS = 300_000
+"""For whatever a browser does, on a busy machine too: nobody waits so long unless it hangs."""
 
 _FLAGS = (
     "--no-sandbox",
@@ -125,6 +126,7 @@ def in_browser(use: Callable[[Page], T], *, width: int = 1280, height: int = 900
 
     def opened() -> T:
         context = _browser().new_context(viewport={"width": width, "height": height})
+        context.set_default_timeout(WAIT_MS)
         try:
             return use(context.new_page())
         finally:
@@ -152,7 +154,9 @@ def _browser() -> Browser:
     from playwright.sync_api import sync_playwright
 
     playwright = sync_playwright().start()
-    browser = playwright.chromium.launch(executable_path=require_browser(), args=list(_FLAGS))
+    browser = playwright.chromium.launch(
+        executable_path=require_browser(), args=list(_FLAGS), timeout=WAIT_MS
+    )
     browser.on("disconnected", lambda _: playwright.stop())
     return browser
 

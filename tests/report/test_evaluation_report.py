@@ -123,7 +123,7 @@ name = "swapping"
 preset = "lo"
 [[attack]]
 name = "reconstruction"
-seconds = 0.2
+steps = 200
 most_units = 5
 [run]
 out = "out"

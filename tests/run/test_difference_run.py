@@ -336,7 +336,7 @@ def test_other_leaves_ask_for_a_crosswalk(town, tmp_path):
     [
         ({"largest_change": -1}, "largest_change: found -1, expected 0 or more"),
         ({"effort": "hard"}, "effort: found hard, expected 'relations', 'programs' or 'whole'"),
-        ({"seconds": 0}, "seconds: found 0, expected more than 0"),
+        ({"steps": 0}, "steps: found 0, expected more than 0"),
         ({"sample": -1}, "sample: found -1, expected 0 or more"),
         ({"seed": -1}, "seed: found -1, expected 0 or more"),
         ({"crosswalk": "x.csv"}, "crosswalk: found it without a second release, expected the"),

@@ -37,7 +37,7 @@ one_to_one = true
 [[attack]]
 name = "reconstruction"
 most_units = 3
-seconds = 0.5
+steps = 500
 variability = false
 """
 
@@ -83,7 +83,19 @@ def test_a_table_of_the_config_asks_for_a_slow_metric(tmp_path: Path):
         ('[[metric]]\nname = "error"\ncells = "some"\n', "metric.cells: found 'some', expected"),
         ('[[metric]]\nname = "audit"\nruns = 5\n', "metric.runs: found 5, expected 200 or more"),
         ('[[attack]]\nname = "linkage"\nage_width = 0\n', "attack.age_width: found 0, expected 1"),
-        ('[[attack]]\nname = "reconstruction"\nseconds = "a"\n', "attack.seconds: found 'a'"),
+        ('[[attack]]\nname = "reconstruction"\nsteps = "a"\n', "attack.steps: found 'a'"),
+        ('[[attack]]\nname = "reconstruction"\nsteps = -1\n', "attack.steps: found -1, expected 0"),
+        *(
+            (
+                f'[[attack]]\nname = "{name}"\nseconds = 5\n',
+                "attack.seconds: found an unknown key, expected 'steps': limits count the work",
+            )
+            for name in ("reconstruction", "feasible-intervals", "differencing")
+        ),
+        (
+            '[[metric]]\nname = "audit"\nseconds = 600\n',
+            "metric.seconds: found an unknown key, expected 'answers', the noisy answers that",
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_before_any_data_is_read(tmp_path: Path, table: str, message: str):

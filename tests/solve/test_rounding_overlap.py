@@ -153,4 +153,4 @@ def test_a_solver_that_gives_up_is_an_error_and_not_a_verdict():
         integer=True,
     )
     with pytest.raises(SolverError, match="expected an optimum or a proof"):
-        minimise(knapsack, time_limit=0.0)
+        minimise(knapsack, steps=0)

@@ -17,11 +17,13 @@ from headcount.solve.mip import (
     EFFORT,
     ENDLESS,
     FEWEST_NODES,
+    MachineError,
     Program,
     SolverError,
     best_within,
     minimise,
     most_nodes,
+    steps_of,
 )
 
 ABORTS = """
@@ -119,6 +121,37 @@ def test_a_worker_killed_while_idle_is_replaced(workers):
     assert packed() == [0, 1, 1]
 
 
+@pytest.mark.parametrize(("times", "asked"), [(1, ["choose", "choose"]), (2, None)])
+def test_a_programme_whose_worker_was_killed_is_asked_again_as_it_is(
+    workers, monkeypatch, tmp_path, times, asked
+):
+    """Being killed says nothing of the programme, so that nothing about it is changed."""
+    log = tmp_path / "log"
+    program = ABORTS.format(condition=KILLED.format(log=str(log), times=times))
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", program))
+    if asked is None:
+        with pytest.raises(MachineError, match="HiGHS: found its process killed, expected an ans"):
+            minimise(knapsack())
+    else:
+        assert packed() == [0, 1, 1]
+        assert log.read_text().split() == asked
+
+
+KILLED = """(
+    open({log!r}, "a").write(options.get("presolve", "choose") + "\\n"),
+    len(open({log!r}).readlines()) <= {times} and os.kill(os.getpid(), 9),
+    False,
+)[-1]"""
+
+
+def test_a_worker_that_never_answers_is_ended_and_that_is_an_error(workers, monkeypatch):
+    program = ABORTS.format(condition="__import__('time').sleep(3600)")
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", program))
+    late = "HiGHS: found no answer after 0 s, expected one within its steps: not finished on this"
+    with pytest.raises(MachineError, match=late):
+        worker.solve_apart(knapsack(), patience=0.2)
+
+
 def test_what_goes_wrong_in_the_worker_is_said(workers):
     with pytest.raises(SolverError, match="HiGHS: found AttributeError"):
         worker.solve_apart("no programme")  # type: ignore[arg-type]
@@ -150,6 +183,34 @@ def test_after_its_nodes_the_best_so_far_is_taken_or_nothing_is(workers):
     assert worker.run_here(hard(), mip_max_nodes=50).status == "Solution limit reached"
 
 
+def test_after_its_steps_a_search_ends_at_the_same_point_every_time(workers):
+    none = worker.solve_apart(hard(), steps=0)
+    assert (none.status, none.x) == ("Interrupted by user", None)
+    some, again = worker.solve_apart(hard(), steps=40), worker.solve_apart(hard(), steps=40)
+    assert some.status == again.status == "Interrupted by user"
+    assert some.x is not None
+    assert again.x is not None
+    assert some.x.tolist() == again.x.tolist()
+    best = worker.solve_apart(knapsack(), steps=1_000)
+    assert best.status == "Optimal"
+    with pytest.raises(SolverError, match="found status 'Interrupted by user', expected an opt"):
+        minimise(hard(), steps=40)
+
+
+def test_a_linear_programme_has_ten_pivots_for_each_step():
+    linear = replace(hard(), integer=False)
+    assert worker.run_here(linear, steps=1, presolve="off").status == "Iteration limit reached"
+    assert worker.run_here(linear, steps=1_000).status == "Optimal"
+    with pytest.raises(SolverError, match="found status 'Iteration limit reached', expected an"):
+        minimise(linear, steps=0)
+
+
+def test_a_large_programme_has_fewer_steps_as_each_takes_longer():
+    assert steps_of(knapsack(), 1_000) == 1_000
+    wide = replace(knapsack(), matrix=csc_array(np.ones((100, 500))))
+    assert steps_of(wide, 1_000) == 100
+
+
 def test_no_clock_decides_where_a_search_ends(monkeypatch):
     """A resumed run must find what the first attempt would have found, on any machine."""
     seen = []
@@ -162,7 +223,7 @@ def test_no_clock_decides_where_a_search_ends(monkeypatch):
     minimise(knapsack())
     best_within(knapsack())
     best_within(knapsack(), nodes=ENDLESS)
-    assert [one["time_limit"] for one in seen] == [np.inf] * 3
+    assert not any("time_limit" in one for one in seen)
     assert [one["mip_max_nodes"] for one in seen] == [EFFORT // 3, EFFORT // 3, ENDLESS]
     wide = replace(knapsack(), matrix=csc_array(np.ones((5_000, 5_000))))
     assert most_nodes(wide) == FEWEST_NODES

@@ -151,5 +151,5 @@ def running(folder: Path, **settings: Any) -> Iterator[Client]:
         yield Client(server)
     finally:
         server.studio.stopping = True
-        thread.join(30)
+        thread.join(300)
     assert not thread.is_alive()

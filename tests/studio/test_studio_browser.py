@@ -54,7 +54,7 @@ def run_and_publish(visitor: Visitor, *, judge: bool) -> list[str]:
     if judge:
         visitor.look("confirm")
     visitor.press("Run it")
-    visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
+    visitor.page.wait_for_selector("text=The release is complete")
     visitor.press("Continue: publish")
     if judge:
         visitor.look("publish")
@@ -186,7 +186,7 @@ def test_a_run_that_is_killed_and_stopped_goes_on_with_one_spend_and_the_next_is
         assert "Stopped. What was finished is kept." in visitor.page.content()
         visitor.check("Check, then resume")
         visitor.press("Resume the run")
-        visitor.page.wait_for_selector("text=The release is complete", timeout=120_000)
+        visitor.page.wait_for_selector("text=The release is complete")
 
     visit(client, way)
     balance = book.balance("census")
@@ -244,7 +244,7 @@ def test_a_page_that_frames_the_studio_shows_nothing_of_it_and_nothing_moves(cli
         framing = visitor.page.context.new_page()
         address = client.origin + client.target("/")
         framing.set_content(f'<iframe src="{address}" width="600" height="400"></iframe>')
-        framing.wait_for_timeout(400)
+        framing.wait_for_load_state()  # of the frame as well
         return [frame.content() for frame in framing.frames[1:]], (own, added, reduced)
 
     (inside,), moved = visit(client, way)

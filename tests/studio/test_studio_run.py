@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
 from headcount.run.jobs import Job
+from headcount.studio.serve import LOOK
 from tests.studio.client import Answer, Client, running
 from tests.studio.people import declare, messy_people
 
@@ -115,6 +117,9 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
         pages = list(
             pool.map(lambda _: client.post("/run/start", config=odd, once=once), range(20))
         )
+    job = client.studio.jobs.find(f"protect ./{odd}")
+    assert job is not None
+    job.process.send_signal(signal.SIGSTOP)  # it works until it has been looked at
     again = f"/run?{urlencode({'config': f'./{odd}'})}"
     assert {(one.status, one.at) for one in pages} <= {(303, again), (303, again.replace("./", ""))}
     assert "Running" in client.get("/run", config=odd).text
@@ -122,13 +127,12 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     version = client.studio.texts.read(odd).version
     refused = client.post("/plan/save", config=odd, version=version, amount="0.1")
     assert "found a run at work on it, expected none: stop the run first" in refused.text
+    job.process.send_signal(signal.SIGCONT)
     text = wait(client, f"./{odd}")
     assert "The release is complete, and its key is destroyed." in text
     assert not re.search(r"\b217\b", text)  # not as part of a digest
     # What was run is what the page has shown.
     shown = re.findall(r"<code>(headcount protect .*?)</code>", page.text)
-    job = client.studio.jobs.find(f"protect ./{odd}")
-    assert job is not None
     assert [shlex.split(unescape(one))[1:] for one in shown] == [list(job.arguments)]
     assert not (root / "x").exists()
     (root / odd).rename(root / NAME)
@@ -295,11 +299,15 @@ def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: 
 def test_a_studio_that_stops_ends_its_jobs(tmp_path: Path):
     messy_people(tmp_path / "people.csv")
     write_draft(draft(tmp_path / "people.csv"), tmp_path / NAME)
-    with running(tmp_path, idle=1) as client:
+    with running(tmp_path) as client:
         client.post("/run/start", config=NAME, once=confirm(client))
         job = client.studio.jobs.find(f"protect {NAME}")
         assert job is not None
-        # A studio with a run at work is not idle.
-        time.sleep(1.5)
-        assert not job.running or not client.server.server.should_exit
+        # A studio with a run at work is not idle: it is held up until the studio has looked.
+        job.process.send_signal(signal.SIGSTOP)
+        client.server.idle = 0.0
+        time.sleep(4 * LOOK)
+        assert job.running
+        assert not client.server.server.should_exit
+        job.process.send_signal(signal.SIGCONT)
     assert not job.running

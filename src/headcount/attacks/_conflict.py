@@ -129,7 +129,7 @@ def least_change(
     *,
     weight: Floats,
     within: Within | None = None,
-    seconds: float = 10.0,
+    steps: int = 10_000,
 ) -> Fix:
     """The least change of cells [low, high]; not proven if the integer program takes too long.
 
@@ -155,7 +155,7 @@ def least_change(
         if widen:
             columns |= reduced <= model.price(best) - step - bound + 1e-6
         program = model.program(columns, integer=True)
-        answer = solve_program(program, int(columns.sum()), seconds)
+        answer = solve_program(program, int(columns.sum()), steps)
         if answer.x is not None:
             best = min(best, model.moved(columns, answer.x), key=model.price)
         proven = model.price(best) <= least + 1e-6 or (widen and answer.proven)
@@ -165,9 +165,7 @@ def least_change(
     return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven, best.x)
 
 
-def nearest(
-    sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, seconds: float
-) -> Fix:
+def nearest(sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, steps: int) -> Fix:
     """Of all counts that keep the ends of every cell, those nearest to published numbers.
 
     where
@@ -186,7 +184,7 @@ def nearest(
         np.where(said, target, high),
         weight=np.where(said, weight, 0.0),
         within=Within(low, high, start),
-        seconds=seconds,
+        steps=steps,
     )
 
 

@@ -12,9 +12,22 @@ from typing import Any
 
 WHOLE = 1e-6
 """By how much a bound in floating point may miss a whole number."""
+STEP = 0.001
+"""A step in units of deterministic time, which CP-SAT counts by what it does, not by a clock."""
 
 
-def answer(question: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _solver(steps: int) -> Any:
+    """CP-SAT on one thread, for so many steps."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.max_deterministic_time = steps * STEP
+    return solver
+
+
+def answer(question: dict[str, Any], steps: int) -> dict[str, Any]:
     """Any solution, or the farthest one from the start."""
     from ortools.sat.python import cp_model
 
@@ -32,10 +45,7 @@ def answer(question: dict[str, Any], seconds: float) -> dict[str, Any]:
             model.add_abs_equality(distance, x[i] - start)
             distances.append(distance)
         model.maximize(sum(distances))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = 1
-    solver.parameters.max_time_in_seconds = seconds
+    solver = _solver(steps)
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         proven = status == cp_model.OPTIMAL or question["start"] is None
@@ -43,10 +53,10 @@ def answer(question: dict[str, Any], seconds: float) -> dict[str, Any]:
     return {"x": None, "proven": status == cp_model.INFEASIBLE}
 
 
-def ends(question: dict[str, Any], seconds: float) -> dict[str, Any]:
+def ends(question: dict[str, Any], steps: int) -> dict[str, Any]:
     """The smallest and the largest whole value of some cells x with A x = right.
 
-    An end is what is proved: where the time is over, the best bound of the search.
+    An end is what is proved: after the last step, the best bound of the search.
     """
     from ortools.sat.python import cp_model
 
@@ -66,10 +76,7 @@ def ends(question: dict[str, Any], seconds: float) -> dict[str, Any]:
                 both.append(extreme)
                 continue
             (model.maximize if side else model.minimize)(x[cell])
-            solver = cp_model.CpSolver()
-            solver.parameters.num_workers = 1
-            solver.parameters.random_seed = 1
-            solver.parameters.max_time_in_seconds = seconds
+            solver = _solver(steps)
             status = solver.solve(model)
             if status == cp_model.INFEASIBLE:
                 return {"ends": None}
@@ -91,7 +98,7 @@ def main() -> None:
     """Answer every question on standard input."""
     sent = json.load(sys.stdin)
     ask = ends if sent["ask"] == "ends" else answer
-    answers = [ask(question, sent["seconds"]) for question in sent["questions"]]
+    answers = [ask(question, sent["steps"]) for question in sent["questions"]]
     sys.stdout.write(json.dumps(answers))
 
 

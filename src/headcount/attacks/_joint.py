@@ -313,7 +313,7 @@ def _nearest(
         np.concatenate(values),
         weight=_all_weights(joint, given),
         start=start,
-        seconds=joint.plan.effort.seconds,
+        steps=joint.plan.effort.steps,
     )
     return SolvedLeaf(fix.x[leaf, kind], SOLVER, True), fix.proven
 
@@ -334,7 +334,7 @@ def _after_fix(
         np.concatenate([low.reshape(-1) for low, _ in every]),
         np.concatenate([high.reshape(-1) for _, high in every]),
         weight=_all_weights(joint, given),
-        seconds=plan.seconds_to_fix,
+        steps=plan.steps_to_fix,
     )
     _move(joint, piece, given, fix)
     if plan.on_conflict != LEAST_CHANGE:

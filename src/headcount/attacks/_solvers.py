@@ -1,12 +1,17 @@
 """What search leaves open goes to a solver, HiGHS or CP-SAT, each in a process of its own.
 
 HiGHS (highspy) and CP-SAT (ortools) cannot be loaded into one process.
+
+How long either may search is counted in steps, the same on every machine: of HiGHS as
+``headcount.solve.worker`` counts them, of CP-SAT thousandths of what it calls deterministic time. A
+thousand of either take about a second.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,12 +24,21 @@ from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
 from headcount.errors import ConfigError, HeadcountError
-from headcount.solve.mip import Program
+from headcount.solve.mip import MachineError, Program
 from headcount.solve.worker import same_imports
 
 _log = logging.getLogger(__name__)
 
 HIGHS, CP_SAT = "highs", "cp-sat"
+
+RENAMED = {
+    "seconds": "'steps': limits count the work of the solver, which is the same on every machine; "
+    "1,000 steps take about a second"
+}
+"""What is said to whoever still gives a limit in seconds."""
+
+PATIENCE = 3600.0
+"""Seconds for one question, whatever its steps. Who runs into that gets an error, not a result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +58,14 @@ class Answer:
     proven: bool
 
 
-def ask(questions: Sequence[Question], *, solver: str = HIGHS, seconds: float) -> list[Answer]:
-    """Answer questions one after the other, each within so many seconds."""
+def ask(questions: Sequence[Question], *, solver: str = HIGHS, steps: int) -> list[Answer]:
+    """Answer questions one after the other, each within so many steps."""
     if not questions:
         return []
     if solver == HIGHS:
-        return [_by_highs(question, seconds) for question in questions]
+        return [_by_highs(question, steps) for question in questions]
     if solver == CP_SAT:
-        return _by_cp_sat(questions, seconds)
+        return _by_cp_sat(questions, steps)
     raise ConfigError("reconstruction", found=f"solver {solver!r}", expected="'highs' or 'cp-sat'")
 
 
@@ -123,23 +137,31 @@ def _program(
     )
 
 
-def _by_highs(question: Question, seconds: float) -> Answer:
-    return solve_program(distance_program(question), len(question.problem.lo), seconds)
+def _by_highs(question: Question, steps: int) -> Answer:
+    return solve_program(distance_program(question), len(question.problem.lo), steps)
 
 
-def solve_program(program: Program, size: int, seconds: float) -> Answer:
+def solve_program(program: Program, size: int, steps: int) -> Answer:
     """The first ``size`` unknowns of an integer program by HiGHS.
 
-    At the time limit it is the best so far. HiGHS runs in a process of its own; where that dies,
-    even without presolve, or gives up, nothing is proven.
+    After its steps it is the best so far. HiGHS runs in a process of its own; where that dies,
+    even without presolve, or gives up, nothing is proven. Where the machine ended it there is no
+    answer at all: another machine might prove more.
     """
-    from headcount.solve.mip import DONE, LATE, NOTHING, SolverError
+    from headcount.solve.mip import DONE, NOTHING, STOPPED, SolverError, steps_of
     from headcount.solve.worker import solve_apart
 
     # With whole prices two prices differ by one at least: a smaller gap is none.
     whole = bool((program.cost == np.rint(program.cost)).all())
     try:
-        found = solve_apart(program, time_limit=seconds, mip_abs_gap=0.999 if whole else 1e-9)
+        found = solve_apart(
+            program,
+            patience=PATIENCE,
+            steps=steps_of(program, steps),
+            mip_abs_gap=0.999 if whole else 1e-9,
+        )
+    except MachineError:
+        raise
     except SolverError as error:
         _log.warning("reconstruction: %s: the answer counts as not proven", error)
         return Answer(None, False)
@@ -148,15 +170,15 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
         return Answer(x, True)
     if found.status in NOTHING:
         return Answer(None, True)
-    if found.status != LATE:
+    if found.status not in STOPPED:
         _log.warning("reconstruction: HiGHS ended with %r: not proven", found.status)
         x = None
     return Answer(x, False)
 
 
-def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
+def _by_cp_sat(questions: Sequence[Question], steps: int) -> list[Answer]:
     """One process answers all questions: starting it costs more than most of them."""
-    answers = _cp_sat("solutions", [_plain(question) for question in questions], seconds)
+    answers = _cp_sat("solutions", [_plain(question) for question in questions], steps)
     if answers is None:
         return [Answer(None, False) for _ in questions]
     return [
@@ -165,18 +187,31 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
     ]
 
 
-def _cp_sat(what: str, questions: Sequence[Any], seconds: float) -> list[Any] | None:
+def _cp_sat(what: str, questions: Sequence[Any], steps: int) -> list[Any] | None:
     """Answers by CP-SAT in a process of its own; None where that crashed, and nothing is proven."""
     raised = 1  # how Python ends after an exception; all else but 0 is a signal or a crash
-    sent = {"ask": what, "seconds": seconds, "questions": questions}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
-        input=json.dumps(sent),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=same_imports(),
-    )
+    sent = {"ask": what, "steps": steps, "questions": questions}
+    patience = PATIENCE * len(questions)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
+            input=json.dumps(sent),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=same_imports(),
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired:
+        raise MachineError(
+            f"CP-SAT: found no answer after {patience:,.0f} s, expected one within its steps: not "
+            "finished on this machine"
+        ) from None
+    if done.returncode == -getattr(signal, "SIGKILL", 0) != 0:
+        raise MachineError(
+            "CP-SAT: found its process killed, expected an answer: not finished on this machine; "
+            "has it memory enough?"
+        )
     if done.returncode not in (0, raised):
         _log.warning("attack: CP-SAT ended with %d: not proven", done.returncode)
         return None
@@ -220,14 +255,14 @@ class EndsQuestion:
         }
 
 
-def whole_ends(questions: Sequence[EndsQuestion], *, seconds: float) -> list[Ends | None]:
+def whole_ends(questions: Sequence[EndsQuestion], *, steps: int) -> list[Ends | None]:
     """Both ends of the asked cells of each question, by CP-SAT; None where nothing was proved.
 
-    An end that is not proved within so many seconds is the bound of the search: never too narrow.
+    An end that is not proved within so many steps is the bound of the search: never too narrow.
     """
     if not questions:
         return []
-    answers = _cp_sat("ends", [one.plain() for one in questions], seconds)
+    answers = _cp_sat("ends", [one.plain() for one in questions], steps)
     if answers is None:
         return [None for _ in questions]
     if any(one["ends"] is None for one in answers):

@@ -45,20 +45,20 @@ def changed_intervals(
     *,
     cells: ArrayLike | None = None,
     effort: Narrowing = "programs",
-    seconds: float = 10.0,
+    steps: int = 10_000,
 ) -> Intervals:
     """The tightest interval of cells that the effort finds.
 
     where
         low, high   of every cell, UNKNOWN where nothing is said; cells that are not published too
         cells       which to attack; by default all
-        seconds     for each end of a cell by whole numbers; a search that does not end in time
-                    gives the end that it has proved, which is never too narrow
+        steps       of the solver for each end of a cell by whole numbers; a search that does not
+                    end by then gives the end that it has proved, which is never too narrow
     """
     least, most = tighten(additive, np.asarray(low), np.asarray(high))
     wanted = np.arange(additive.size) if cells is None else np.asarray(cells, dtype=np.int64)
     everywhere = Near(additive=additive, cell=np.arange(additive.size))
-    return intervals_around([(everywhere, wanted)], least, most, wanted, effort, seconds)
+    return intervals_around([(everywhere, wanted)], least, most, wanted, effort, steps)
 
 
 def sampled_intervals(
@@ -68,7 +68,7 @@ def sampled_intervals(
     *,
     cells: ArrayLike,
     effort: Narrowing,
-    seconds: float = 10.0,
+    steps: int = 10_000,
 ) -> Intervals:
     """Intervals of some cells, each searched for near its unit: for tables of many units.
 
@@ -80,7 +80,7 @@ def sampled_intervals(
     of = additive.unit[wanted]
     units = [] if effort == "relations" else np.unique(of).tolist()
     around = [(near(additive, unit), wanted[of == unit]) for unit in units]
-    return intervals_around(around, least, most, wanted, effort, seconds)
+    return intervals_around(around, least, most, wanted, effort, steps)
 
 
 def intervals_around(
@@ -89,7 +89,7 @@ def intervals_around(
     high: Ints,
     wanted: Ints,
     effort: Narrowing,
-    seconds: float,
+    steps: int,
 ) -> Intervals:
     """Ends of the wanted cells by programs, each with the relations around it.
 
@@ -108,7 +108,7 @@ def intervals_around(
             found = _questions(some.additive, least, most, place)
             questions += [(some.cell[part[one.asked]], one) for part, one in found]
         found_low[asked], found_high[asked] = least[place], most[place]
-    answers = whole_ends([one for _, one in questions], seconds=seconds)
+    answers = whole_ends([one for _, one in questions], steps=steps)
     for (cells, _), ends in zip(questions, answers, strict=True):
         if ends is not None:
             found_low[cells] = np.maximum(found_low[cells], ends[0])

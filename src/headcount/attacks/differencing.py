@@ -110,7 +110,7 @@ def difference(
     cells: TableCells | None = None,
     effort: Narrowing = "programs",
     pieces: ArrayLike | None = None,
-    seconds: float = 10.0,
+    steps: int = 10_000,
 ) -> Ends:
     """The narrowest ranges of the pieces that nobody publishes (pieces x cells).
 
@@ -141,7 +141,7 @@ def difference(
         )
         for piece in (asked.tolist() if effort != "relations" else ())
     ]
-    found = intervals_around(around, least, most, wanted, effort, seconds)
+    found = intervals_around(around, least, most, wanted, effort, steps)
     return found.low.reshape(-1, width), found.high.reshape(-1, width)
 
 

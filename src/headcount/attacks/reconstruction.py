@@ -119,7 +119,7 @@ class Task:
     on_conflict: str
     effort: Effort
     weights: Mapping[str, float] | None
-    seconds_to_fix: float
+    steps_to_fix: int
 
 
 @dataclass(eq=False)
@@ -154,7 +154,7 @@ def reconstruct(
     on_conflict: str = REPORT,
     effort: Effort | None = None,
     weights: Mapping[str, float] | None = None,
-    seconds_to_fix: float = 10.0,
+    steps_to_fix: int = 10_000,
     engine: Engine | None = None,
 ) -> Reconstruction:
     """Person records of every leaf from the tables held.
@@ -186,7 +186,7 @@ def reconstruct(
         on_conflict=on_conflict,
         effort=effort or Effort(),
         weights=weights,
-        seconds_to_fix=seconds_to_fix,
+        steps_to_fix=steps_to_fix,
     )
     engine = engine or InOrder()
     if together is None or together == leaf:
@@ -253,7 +253,7 @@ def _nearest_in_leaf(
         layout.likeliest(np.array([unit]))[0],
         weight=table_weights(layout.held, plan.weights),
         start=start,
-        seconds=plan.effort.seconds,
+        steps=plan.effort.steps,
     )
     return SolvedLeaf(fix.x[0, classes], SOLVER, found.proven), fix.proven
 
@@ -324,7 +324,7 @@ def fix_leaf(plan: Task, unit: int) -> tuple[tuple[Ints, Ints], list[CellChange]
     first, last = layout.published(np.array([unit]))
     sums = Sums(side_by_side(tables, cell_of), leaves=1)
     weight = table_weights(tables, plan.weights)
-    fix = least_change(sums, first[0], last[0], weight=weight, seconds=plan.seconds_to_fix)
+    fix = least_change(sums, first[0], last[0], weight=weight, steps=plan.steps_to_fix)
     geography = plan.knowledge.geography
     name = str(geography.units[geography.depth(geography.leaf)][unit])
     found = moves(tables, name, first[0], last[0], fix.by)

@@ -24,11 +24,11 @@ ALGEBRA, SEARCH, SOLVER = "algebra", "search", "solver"
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How hard to try: nodes of search for a part, then a solver with so many seconds each."""
+    """How hard to try: nodes of search for a part, then a solver with so many steps each."""
 
     nodes: int = 300
     largest: int = 400
-    seconds: float = 10.0
+    steps: int = 10_000
     solver: str = HIGHS
 
 
@@ -63,7 +63,7 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[SolvedLeaf]:
     asked = [Question(problems[p].open[k]) for p, k in questions]
     proven = np.ones(len(problems), dtype=bool)
     for (p, k), answer in zip(
-        questions, ask(asked, solver=effort.solver, seconds=effort.seconds), strict=True
+        questions, ask(asked, solver=effort.solver, steps=effort.steps), strict=True
     ):
         found[p][k] = answer.x
         proven[p] &= answer.proven or answer.x is not None
@@ -123,7 +123,7 @@ def farthest(
     for p, k in questions:
         part = problems[p].open[k]
         asked.append(Question(part, starts[p][part.place], problems[p].fixed))
-    answers = ask(asked, solver=effort.solver, seconds=effort.seconds)
+    answers = ask(asked, solver=effort.solver, steps=effort.steps)
     for (p, _), question, answer in zip(questions, asked, answers, strict=True):
         proven[p] &= answer.proven
         if answer.x is not None and question.start is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = "127.0.0.1"
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until a cluster that does not come up is given up."""
 
 

@@ -68,13 +68,15 @@ def reconstruct(
             help="Solver for what search leaves open: highs, or cp-sat (needs headcount[attack])."
         ),
     ] = "highs",
-    seconds: Annotated[
-        float,
+    steps: Annotated[
+        int,
         typer.Option(
-            min=0.001,
-            help="Most time for one question to the solver; beyond it the answer is not proven.",
+            min=0,
+            help="Steps of the solver for one question, the same on every machine (1,000 take "
+            "about a second); beyond them the answer is not proven.",
         ),
-    ] = 10.0,
+    ] = 10_000,
+    seconds: Annotated[str | None, typer.Option(hidden=True)] = None,
     largest_change: Annotated[
         int,
         typer.Option(
@@ -119,15 +121,23 @@ def reconstruct(
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
     from headcount.attacks.kinds.reconstruction import Reconstruct
+    from headcount.errors import ConfigError
     from headcount.run.attack_inputs import open_reconstruct
 
+    if seconds is not None:
+        raise ConfigError(
+            "attack reconstruct",
+            place="--seconds",
+            found="an option that there is no longer",
+            expected=f"--{Reconstruct.renamed['seconds'].replace(chr(39), '')}",
+        )
     attack = Reconstruct(
         tables=tables,
         together=together or "",
         on_conflict=on_conflict,
         variability=variability,
         solver=solver,
-        seconds=seconds,
+        steps=steps,
         largest_change=largest_change,
     )
     _run(lambda: open_reconstruct(attack, source, truth=truth, engine=engine), out, as_json=as_json)

@@ -18,7 +18,7 @@ DEAR = 1000.0
 """Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""
 
 
-def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> list[Violation]:
+def clashes(batch: Batch, *, threads: int = 1, steps: int = 500_000) -> list[Violation]:
     """Constraints that no non-negative integer answer keeps; empty if every parent has one.
 
     Nested bounds are tested by a flow through the network of network.py. An infeasible parent,
@@ -26,8 +26,8 @@ def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> lis
 
         minimise  sum of slacks   subject to   sums and bounds of the batch, with slacks
 
-    and the constraints with a slack are the ones named. A parent that takes HiGHS longer than
-    ``time_limit`` (in seconds) raises SolverError.
+    and the constraints with a slack are the ones named. A parent that takes HiGHS more than so many
+    ``steps`` raises SolverError.
     """
     from headcount.solve import network
 
@@ -40,11 +40,11 @@ def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> lis
 
     map_parents(work, batch, np.arange(batch.parents), threads=threads)
     suspects = np.flatnonzero(~possible) if forest.nested else np.arange(batch.parents)
-    named = (_least_broken(batch, int(p), not forest.nested, time_limit) for p in suspects)
+    named = (_least_broken(batch, int(p), not forest.nested, steps) for p in suspects)
     return [found for those in named for found in those]
 
 
-def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> list[Violation]:
+def _least_broken(batch: Batch, p: int, integer: bool, steps: int) -> list[Violation]:
     """The constraints of parent p that break when as little as possible breaks."""
     from scipy.sparse import eye_array, hstack
 
@@ -55,7 +55,7 @@ def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> lis
     size, variables = len(rows.low), len(one.var_child)
     is_sum, is_joint = rows.label[:, 0] == -1, rows.label[:, 0] == -2
     price = np.where(is_sum, DEAR, 1.0)
-    steps = minimise(
+    found = minimise(
         Program(
             cost=np.concatenate([np.zeros(variables), price, price]),
             low=np.zeros(variables + 2 * size),
@@ -65,17 +65,17 @@ def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> lis
             row_high=rows.high,
             integer=integer,
         ),
-        time_limit=time_limit,
+        steps=steps,
     )
-    if steps is None:
+    if found is None:
         raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")
-    under, over = steps[variables:].reshape(2, size) > 1e-6
-    found = []
+    under, over = found[variables:].reshape(2, size) > 1e-6
+    named = []
     for k in np.flatnonzero(under | over):
         kind = "low" if under[k] else "high"
         kind = "sum" if is_sum[k] else ("joint" if is_joint[k] else kind)
-        found.append(_violation(batch, p, kind, *rows.label[k]))
-    return found
+        named.append(_violation(batch, p, kind, *rows.label[k]))
+    return named
 
 
 def _upside_down(batch: Batch, p: int) -> list[Violation]:

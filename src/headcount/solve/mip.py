@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 DONE = ("Optimal", "Empty")
 """Names of HiGHS' statuses for an optimum."""
 
-LATE = "Time limit reached"
-
-STOPPED = (LATE, "Solution limit reached")
-"""For a search that was given up: HiGHS calls the limit on nodes one on solutions."""
+STOPPED = ("Interrupted by user", "Solution limit reached", "Iteration limit reached")
+"""For a search that was given up: by steps, by nodes (which HiGHS calls solutions), by pivots."""
 
 EFFORT, FEWEST_NODES = 2_000_000_000, 100
 """Nodes of a search times entries of the programme's matrix, and the nodes that any may have."""
@@ -30,12 +28,19 @@ EFFORT, FEWEST_NODES = 2_000_000_000, 100
 ENDLESS = 2**31 - 1
 """Nodes without a limit, to HiGHS."""
 
+STEP_ENTRIES = 5_000
+"""Entries of the matrix of a programme whose steps take about a millisecond each."""
+
 NOTHING = ("Infeasible", "Primal infeasible or unbounded")
 """For no solution: every program here is bounded below, so that the second is the first."""
 
 
 class SolverError(HeadcountError):
     """A general solver that neither solved a problem nor proved that it has no solution."""
+
+
+class MachineError(SolverError):
+    """A search that the machine has ended, not the problem: nothing may be concluded from it."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,12 +56,9 @@ class Program:
     integer: bool
 
 
-def minimise(program: Program, *, time_limit: float = np.inf) -> Floats | None:
-    """The optimum by HiGHS with no gap; None if there is no solution.
-
-    A time limit makes the answer depend on the machine: only for what is no part of a release.
-    """
-    found = _run(program, nodes=most_nodes(program), time_limit=time_limit)
+def minimise(program: Program, *, steps: int | None = None) -> Floats | None:
+    """The optimum by HiGHS with no gap; None if there is no solution."""
+    found = _run(program, nodes=most_nodes(program), steps=steps)
     if found.status in STOPPED:
         raise _unfinished(found.status)
     return found.x
@@ -97,8 +99,13 @@ def most_nodes(program: Program) -> int:
     return int(max(FEWEST_NODES, EFFORT // max(1, program.matrix.nnz)))
 
 
+def steps_of(program: Program, steps: int) -> int:
+    """So many steps of a small programme, and of a large one as many fewer as each takes longer."""
+    return steps * STEP_ENTRIES // max(STEP_ENTRIES, int(program.matrix.nnz))
+
+
 def _run(
-    program: Program, *, nodes: int, time_limit: float = np.inf, here: bool = False
+    program: Program, *, nodes: int, steps: int | None = None, here: bool = False
 ) -> SolverAnswer:
     """Integer programmes run in a process of their own: HiGHS may abort on them."""
     from headcount.solve.worker import run_here, solve_apart
@@ -107,8 +114,9 @@ def _run(
         "mip_feasibility_tolerance": 1e-9,
         "primal_feasibility_tolerance": 1e-9,
         "mip_max_nodes": min(nodes, ENDLESS),
-        "time_limit": time_limit,
     }
+    if steps is not None:
+        options["steps"] = steps_of(program, steps)
     if here:
         options["presolve"] = "off"
     run = solve_apart if program.integer and not here else run_here
@@ -128,7 +136,11 @@ def _unfinished(status: str) -> SolverError:
 
 
 def load(program: Program, **options: float) -> Any:
-    """HiGHS on one thread with the program in it, ready to run."""
+    """HiGHS on one thread with the program in it, ready to run.
+
+    Never with a time limit: the presolve of HiGHS searches for dependent equations for a hundredth
+    of it, or guesses that it would, and so finds others on a busy machine even if the limit is far.
+    """
     import highspy
 
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]

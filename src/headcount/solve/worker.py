@@ -2,7 +2,11 @@
 
 HiGHS can abort the process (a double free in its presolve, on valid programmes, about once in two
 thousand). So each integer programme goes through a pipe to a worker, which lives on for the next;
-one that dies is replaced, and the programme is tried once more without presolve.
+one that dies is replaced, and the programme is tried once more without presolve. One that was
+killed, for its memory as a rule, says nothing of the programme: that is tried again as it is.
+
+How long a search may take is counted in steps: how often HiGHS looks whether it should stop, at
+every node, round of cuts and dive. The same steps find the same on every machine, busy or not.
 """
 
 from __future__ import annotations
@@ -10,18 +14,21 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from queue import Empty, SimpleQueue
+from threading import Timer
 from time import process_time
 from typing import Any
 
 import numpy as np
 
 from headcount.arrays import Floats
-from headcount.solve.mip import Program, SolverError, load
+from headcount.solve.mip import ENDLESS, MachineError, Program, SolverError, load
 
 COMMAND = (sys.executable, "-P", "-m", "headcount.solve.worker")
 """-P: nothing is imported from the folder in which headcount happens to run."""
@@ -44,8 +51,16 @@ def same_imports() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
+PIVOTS = 10
+"""Of a linear programme, for each step: they take about as long."""
+
+
 class WorkerDiedError(SolverError):
     """The process of a solver is gone, and its answer with it."""
+
+
+class WorkerKilledError(MachineError):
+    """Somebody else has ended the process of a solver."""
 
 
 class Worker:
@@ -60,17 +75,39 @@ class Worker:
             env=same_imports(),
         )
 
-    def ask(self, program: Program, options: Mapping[str, float | str]) -> SolverAnswer | str:
-        """The answer, or what went wrong in words; WorkerDiedError if nobody answers."""
+    def ask(
+        self, program: Program, options: Mapping[str, float | str], patience: float | None = None
+    ) -> SolverAnswer | str:
+        """The answer, or what went wrong in words.
+
+        WorkerDiedError or WorkerKilledError if nobody answers, MachineError if nobody has done so
+        after so many seconds of ``patience``.
+        """
         to, back = self._process.stdin, self._process.stdout
         if to is None or back is None:
             raise AssertionError("a worker without pipes")
+        late = Timer(patience or 0.0, self._process.kill)
+        if patience is not None:
+            late.daemon = True
+            late.start()
         try:
             pickle.dump((program, dict(options)), to)
             to.flush()
             answer = pickle.load(back)
         except (OSError, EOFError, pickle.UnpicklingError):
+            if late.finished.is_set():
+                raise MachineError(
+                    f"HiGHS: found no answer after {patience:,.0f} s, expected one within its "
+                    "steps: not finished on this machine"
+                ) from None
+            if self._process.wait() == -getattr(signal, "SIGKILL", 0):
+                raise WorkerKilledError(
+                    "HiGHS: found its process killed, expected an answer: not finished on this "
+                    "machine; has it memory enough?"
+                ) from None
             raise WorkerDiedError("HiGHS: found its process ended, expected an answer") from None
+        finally:
+            late.cancel()
         if isinstance(answer, str):
             return answer
         *found, seconds = answer
@@ -108,22 +145,28 @@ def end_workers() -> None:
             return
 
 
-def solve_apart(program: Program, **options: float) -> SolverAnswer:
+def solve_apart(
+    program: Program, *, patience: float | None = None, **options: float
+) -> SolverAnswer:
     """Run HiGHS on a programme in a worker; if it dies, once more without presolve."""
     try:
-        return _solve_once(program, options)
+        return _solve_once(program, options, patience)
+    except WorkerKilledError:
+        return _solve_once(program, options, patience)
     except WorkerDiedError:
-        return _solve_once(program, options | {"presolve": "off"})
+        return _solve_once(program, options | {"presolve": "off"}, patience)
 
 
-def _solve_once(program: Program, options: Mapping[str, float | str]) -> SolverAnswer:
+def _solve_once(
+    program: Program, options: Mapping[str, float | str], patience: float | None
+) -> SolverAnswer:
     """As many workers live as programmes were ever solved at once."""
     try:
         worker = _idle.get_nowait()
     except Empty:
         worker = Worker()
     try:
-        answer = worker.ask(program, options)
+        answer = worker.ask(program, options, patience)
     except BaseException:  # half an answer may be in the pipe
         worker.close()
         raise
@@ -133,9 +176,14 @@ def _solve_once(program: Program, options: Mapping[str, float | str]) -> SolverA
     return answer
 
 
-def run_here(program: Program, **options: Any) -> SolverAnswer:
-    """Run HiGHS in this process."""
+def run_here(program: Program, *, steps: int | None = None, **options: Any) -> SolverAnswer:
+    """Run HiGHS in this process; after so many steps it is given up."""
+    if steps is not None and not program.integer:
+        options["simplex_iteration_limit"] = min(steps * PIVOTS, ENDLESS)
     solver = load(program, **options)
+    if steps is not None and program.integer:
+        taken = count()
+        solver.cbMipInterrupt += lambda event: event.interrupt(next(taken) >= steps)
     solver.run()
     status = solver.modelStatusToString(solver.getModelStatus())
     feasible = solver.getInfo().primal_solution_status == 2

@@ -12,7 +12,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError, TruthError
 from headcount.mechanisms.topdown._bounds_table import read_bounds
-from headcount.mechanisms.topdown._contradict import PATIENCE, contradiction
+from headcount.mechanisms.topdown._contradict import STEPS, contradiction
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
@@ -381,9 +381,9 @@ def test_bounds_that_leave_an_exact_total_no_room_are_called_a_contradiction(tmp
 def test_data_are_refused_even_if_a_contradiction_takes_too_long_to_find(tmp_path, monkeypatch):
     asked = []
 
-    def late(_, *, time_limit):
-        asked.append(time_limit)
-        raise SolverError("time limit")
+    def late(_, *, steps):
+        asked.append(steps)
+        raise SolverError("given up")
 
     monkeypatch.setattr("headcount.solve.feasibility.minimise", late)
     mechanism = settings(
@@ -393,7 +393,7 @@ def test_data_are_refused_even_if_a_contradiction_takes_too_long_to_find(tmp_pat
     )
     with pytest.raises(TruthError, match="found a true count outside the bound"):
         mechanism.check(village())
-    assert asked == [PATIENCE]
+    assert asked == [STEPS]
 
 
 # Contradictions: is there any answer at all? By trying them all.

@@ -221,7 +221,7 @@ def test_the_audit_of_a_comparison_works_on_a_part_with_its_spine(monkeypatch):
     mechanism = along(zcdp(1))
     release = protect(Tabulated.of(part), mechanism, keyed())
     truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
-    finding = audit.Audit(runs=24, seconds=60.0).compute(release, truth)
+    finding = audit.Audit(runs=24).compute(release, truth)
     assert finding.table["runs"].to_list() == [24]
     bare = replace(part, geography=replace(part.geography, spine=None))
     with pytest.raises(NotFeasible, match="the mechanism refuses the neighbouring data"):
@@ -253,7 +253,7 @@ def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypat
     assert refused  # a facility with as many people as it may have, or with one alone
     release = protect(Tabulated.of(part), mechanism, keyed())
     truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
-    finding = audit.Audit(runs=24, seconds=60.0, seed=refused[0]).compute(release, truth)
+    finding = audit.Audit(runs=24, seed=refused[0]).compute(release, truth)
     assert finding.table["runs"].to_list() == [24]
 
 

@@ -184,6 +184,8 @@ class Attack(ABC):
     """Whether it needs every unit of the release, because it goes by sums over units."""
     leaves: ClassVar[bool] = False
     """Whether its claims are about leaf units even where the release publishes none of them."""
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Keys that it no longer has, each with the one to use now, in words."""
 
     @abstractmethod
     def supports(self, release: Release) -> Support:

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
+from headcount.attacks._solvers import RENAMED
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
@@ -130,7 +131,8 @@ class Difference(Attack):
                          say it nor an evaluation gives him the settings; 0 if nothing
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
                          whole numbers by CP-SAT (the extra headcount[attack])
-        seconds          for each end of a count, with whole numbers
+        steps            of the solver for each end of a count, with whole numbers; 1,000 take
+                         about a second
         sample           pieces that are attacked by programs or whole numbers, drawn at random; 0
                          for all. By one sum at a time all are attacked
         seed             of the sample
@@ -141,13 +143,14 @@ class Difference(Attack):
     name = "differencing"
     whole = True
     leaves = True
+    renamed = RENAMED
     other: FilePath | None = None
     crosswalk: FilePath | None = None
     level: str = ""
     other_level: str = ""
     largest_change: int = 0
     effort: Narrowing = "relations"
-    seconds: float = 10.0
+    steps: int = 10_000
     sample: int = 200
     seed: int = 0
 
@@ -162,7 +165,7 @@ class Difference(Attack):
                 self.effort in ("relations", "programs", "whole"),
                 "'relations', 'programs' or 'whole'",
             ),
-            ("seconds", self.seconds > 0, "more than 0"),
+            ("steps", self.steps > 0, "more than 0"),
             ("sample", self.sample >= 0, "0 or more"),
             ("seed", self.seed >= 0, "0 or more"),
         ):
@@ -294,7 +297,7 @@ class Difference(Attack):
                 cells=cells,
                 effort=self.effort,
                 pieces=pieces.chosen,
-                seconds=self.seconds,
+                steps=self.steps,
             )
             attacked[where] = np.ones(low[where].shape, dtype=bool)
         return CountRanges(attacker=attacker, low=low, high=high, attacked=attacked)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Ints
+from headcount.attacks._solvers import RENAMED
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
@@ -40,7 +41,8 @@ class WorkOut(Attack):
                          says it nor an evaluation gives him the settings; 0 if nothing
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
                          whole numbers by CP-SAT (the extra headcount[attack])
-        seconds          for each end of a count, with whole numbers
+        steps            of the solver for each end of a count, with whole numbers; 1,000 take
+                         about a second
         sample           counts that are attacked by programs or whole numbers, drawn at random from
                          all that are published; 0 for all. By one sum at a time all are attacked
         seed             of the sample
@@ -52,9 +54,10 @@ class WorkOut(Attack):
 
     name = "feasible-intervals"
     whole = True
+    renamed = RENAMED
     largest_change: int = 0
     effort: Narrowing = "relations"
-    seconds: float = 10.0
+    steps: int = 10_000
     sample: int = 200
     seed: int = 0
 
@@ -67,7 +70,7 @@ class WorkOut(Attack):
                 self.effort,
                 "'relations', 'programs' or 'whole'",
             ),
-            ("seconds", self.seconds > 0, self.seconds, "more than 0"),
+            ("steps", self.steps > 0, self.steps, "more than 0"),
             ("sample", self.sample >= 0, self.sample, "0 or more"),
             ("seed", self.seed >= 0, self.seed, "0 or more"),
         ):
@@ -129,7 +132,7 @@ class WorkOut(Attack):
                 *some.ranges(largest),
                 cells=chosen,
                 effort=self.effort,
-                seconds=self.seconds,
+                steps=self.steps,
             )
             inside = np.zeros(some.linked.additive.size, dtype=bool)
             least, most = np.zeros_like(inside, dtype=np.int64), np.full(len(inside), UNBOUNDED)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from headcount.attacks._solvers import CP_SAT, HIGHS
+from headcount.attacks._solvers import CP_SAT, HIGHS, RENAMED
 from headcount.attacks.kinds._base import (
     Attack,
     ClaimedRecords,
@@ -51,7 +51,8 @@ class Reconstruct(Attack):
         on_conflict   what to do if tables contradict each other: "report", or "least-change"
         variability   also prove how many records could be different
         solver        "highs" or "cp-sat", for what search leaves open
-        seconds       most time for one question to the solver; beyond it the answer is not proven
+        steps         of the solver, at most, for one question; beyond them the answer is not
+                      proven. 1,000 take about a second
         most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
         largest_change   where counts were changed, what the attacker knows of the largest change
                       if neither the release says it nor an evaluation gives him the settings; 0 if
@@ -64,24 +65,23 @@ class Reconstruct(Attack):
     """
 
     name = "reconstruction"
+    renamed = RENAMED
     tables: str = "sf1"
     together: str = ""
     on_conflict: str = REPORT
     variability: bool = True
     solver: str = HIGHS
-    seconds: float = 1.0
+    steps: int = 1_000
     most_units: int = 300
     largest_change: int = 0
     knows_settings: bool = True
 
     def __post_init__(self) -> None:
-        if self.largest_change < 0:
-            raise ConfigError(
-                "reconstruction",
-                place="largest_change",
-                found=str(self.largest_change),
-                expected="0 or more",
-            )
+        for place, number in (("largest_change", self.largest_change), ("steps", self.steps)):
+            if number < 0:
+                raise ConfigError(
+                    "reconstruction", place=place, found=str(number), expected="0 or more"
+                )
         if self.solver not in (HIGHS, CP_SAT):
             raise ConfigError(
                 "reconstruction",
@@ -129,7 +129,7 @@ class Reconstruct(Attack):
             together=self.together or None,
             on_conflict=self.on_conflict,
             variability=self.variability,
-            effort=Effort(solver=self.solver, seconds=self.seconds),
+            effort=Effort(solver=self.solver, steps=self.steps),
             engine=engine,
         )
         features = Features.of(knowledge.schema)
@@ -148,8 +148,8 @@ class Reconstruct(Attack):
                 "The attacker looks for records of people that fit every published table of a "
                 "unit. Where only one set of records fits, it is proven and certain; elsewhere one "
                 "of several is taken. Years of age are used only as far as the tables tell them "
-                f"apart. The solver has {self.seconds:g} s for each question; without an answer "
-                "in that time the result counts as not proven."
+                f"apart. The solver has {self.steps:,} steps for each question; without an answer "
+                "by then the result counts as not proven."
                 + (f" {NEAREST} {words}" if words else "")
             ),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +27,10 @@ from headcount.report.model import Block, Column, Figure, KeyNumber
 from headcount.tabulate import Counts
 
 FEWEST_RUNS = 200
+RENAMED = {
+    "seconds": "'answers', the noisy answers that all runs together may draw: the same on every "
+    "machine"
+}
 _NUMBERS_AT_ONCE = 1 << 22
 
 
@@ -36,8 +39,10 @@ class Audit(Metric):
     """Run the mechanism on the data and on a neighbour, and guess which is which from the outputs.
 
     where
-        runs         runs on each database, if the time allows
-        seconds      for all runs together; if it does not allow 200 of each, nothing is stated
+        runs         runs on each database, if they are not too large
+        answers      noisy answers that all runs together may draw, and so how many runs are made of
+                     a large database: the same on every machine. If they do not allow 200 of each,
+                     nothing is stated
         confidence   the chance, at least, that the bound is not above the true epsilon
         seed         seed of the noise of these runs, and of who differs
     """
@@ -46,8 +51,9 @@ class Audit(Metric):
     on_request = True
     order = 45
     depends_on = frozenset()  # on the mechanism, run again
+    renamed = RENAMED
     runs: int = 4000
-    seconds: float = 120.0
+    answers: int = 5_000_000_000
     confidence: float = 0.95
     seed: int = 0
 
@@ -96,27 +102,27 @@ class Audit(Metric):
     def _outputs(
         self, mechanism: Chain, pair: NeighbouringRuns, progress: Progress
     ) -> tuple[Floats, Floats]:
-        """As many runs as the time allows, of either database the same number."""
-        size = pair.counts.matrix.shape[0] * pair.counts.schema.size
+        """As many runs as the answers allow, of either database the same number."""
+        counts = pair.counts
+        size = counts.matrix.shape[0] * counts.schema.size
+        plan = mechanism.plan(counts.schema, counts.geography)
+        each = max(size, sum(one.entries * one.draws for one in plan))
+        runs = min(self.runs, self.answers // (2 * each))
+        if runs < FEWEST_RUNS:
+            raise NotFeasible(
+                f"{FEWEST_RUNS} runs of both databases draw {2 * FEWEST_RUNS * each:,} answers, "
+                f"more than the {self.answers:,} that are allowed"
+            )
         at_once = int(np.clip(_NUMBERS_AT_ONCE // size, 1, 100))
-        pieces = range(0, self.runs, at_once)
+        pieces = range(0, runs, at_once)
         made: list[tuple[Floats, Floats]] = []
-        begun = time.monotonic()
         for first in progress(pieces, what="Audit", total=len(pieces)):
-            some = range(first, min(first + at_once, self.runs))
+            some = range(first, min(first + at_once, runs))
             made.append(
                 (
                     self._run(mechanism, pair.data, pair, some, b"audit: the data"),
                     self._run(mechanism, pair.other, pair, some, b"audit: a neighbour"),
                 )
-            )
-            spent, done = time.monotonic() - begun, some.stop
-            if spent > self.seconds or (spent > 5 and spent * FEWEST_RUNS > self.seconds * done):
-                break
-        if done < FEWEST_RUNS:
-            raise NotFeasible(
-                f"{done} runs of both databases took {spent:.0f} s: {FEWEST_RUNS} would take "
-                f"longer than {self.seconds:g} s, the time allowed"
             )
         return np.concatenate([d for d, _ in made]), np.concatenate([d for _, d in made])
 
@@ -300,7 +306,8 @@ class Audited(Finding):
                 f"What is stated, {self.loss}, is not a pure epsilon: the bound cannot refute it."
             )
         fewer = (
-            f" {self.asked:,} runs were asked for; the time allowed {self.bound.runs_d:,}."
+            f" {self.asked:,} runs were asked for; of so many answers each "
+            f"{self.bound.runs_d:,} were made."
             if self.bound.runs_d < self.asked
             else ""
         )

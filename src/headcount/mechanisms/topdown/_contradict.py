@@ -18,8 +18,8 @@ from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.tabulate import Query
 
-PATIENCE = 10.0
-"""Seconds for one test. It only makes an error say more: a long one is given up."""
+STEPS = 10_000
+"""Of the solver, for one test. It only makes an error say more: a long one is given up."""
 
 
 def contradiction(
@@ -90,7 +90,7 @@ def _clashes(
     )
     known = list(queries.values())
     said = []
-    for clash in clashes(batch, time_limit=PATIENCE):
+    for clash in clashes(batch, steps=STEPS):
         if clash.family < 0:
             continue
         is_parent = clash.child == len(children)

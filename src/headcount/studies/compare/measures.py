@@ -38,6 +38,8 @@ from headcount.tabulate.published import TableCells
 
 AUDITED_UNITS = 12
 """Leaf units of the small part of the population on which a mechanism is run many times."""
+AUDIT_ANSWERS = 1_000_000_000
+"""Noisy answers that the runs of one audit may draw."""
 
 WITHHELD = {
     "table": pl.String,
@@ -145,10 +147,10 @@ class Measuring:
     @property
     def kinds(self) -> tuple[Attack, ...]:
         """The attacks, as long as the preset allows."""
-        units, seconds = self.preset.attack_units, self.preset.attack_seconds
+        units, steps = self.preset.attack_units, self.preset.attack_steps
         return (
             Link(),
-            Reconstruct(most_units=units, seconds=seconds),
+            Reconstruct(most_units=units, steps=steps),
             Reidentify(most_units=units),
         )
 
@@ -175,7 +177,7 @@ class Measuring:
             return pl.DataFrame(schema=AUDIT)
         part = small_part(one.truth.protected)
         promised = replace(one.release.guarantee, losses=(loss,))
-        audit = Audit(runs=self.preset.audit_runs, seconds=20.0)
+        audit = Audit(runs=self.preset.audit_runs, answers=AUDIT_ANSWERS)
         truth = MadeTruth(counts=part, protected=part, mechanism=chain)
         small = replace(one, truth=truth, release=replace(one.release, guarantee=promised))
         return self._metric(small, audit, AUDIT, reasons, _audit_rows)

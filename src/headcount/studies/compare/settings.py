@@ -20,7 +20,7 @@ DELTA = Fraction(1, 10**10)
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """What is tried and how long it may take.
+    """What is tried, and how hard.
 
     where
         methods        in the order in which the report lists them
@@ -33,7 +33,7 @@ class Preset:
         replicates     runs of each case that depends on chance
         few_above      counts (of all levels together) above which ``fewer`` runs are made
         attack_units   leaf units whose records are rebuilt from tables
-        attack_seconds   for each question that the solver is asked
+        attack_steps   of the solver, for each question that it is asked
         audit_runs     runs of an audit on each of two neighbouring databases
         audit_every    whether every case with a guarantee is audited, or one of each method
     """
@@ -49,7 +49,7 @@ class Preset:
     fewer: int
     few_above: int
     attack_units: int
-    attack_seconds: float
+    attack_steps: int
     audit_runs: int
     audit_every: bool
 
@@ -74,7 +74,7 @@ PRESETS = {
         fewer=2,
         few_above=1_000_000,
         attack_units=60,
-        attack_seconds=1.0,
+        attack_steps=1_000,
         audit_runs=300,
         audit_every=False,
     ),
@@ -93,7 +93,7 @@ PRESETS = {
         fewer=10,
         few_above=20_000_000,
         attack_units=300,
-        attack_seconds=5.0,
+        attack_steps=5_000,
         audit_runs=2_000,
         audit_every=True,
     ),

@@ -30,8 +30,8 @@ SLOW_RATES = (0.0, 0.1)
 SLOW_METHODS = ("keys ±1, variance 0.5", "keys ±2, variance 1", "rounded to 3")
 EFFORTS: dict[Narrowing, int] = {"relations": 1, "programs": 1, "whole": 10}
 """How hard the attacker tries, and of how many counts one is attacked so."""
-SECONDS = 1.0
-"""For one end of a count by whole numbers."""
+STEPS = 1_000
+"""Of the solver, for one end of a count by whole numbers."""
 FOUND = {
     "effort": pl.String,
     "attacked": pl.Int64,
@@ -79,7 +79,7 @@ def as_tables(release: Release, targets: BetTargets) -> TablesRelease:
 def rebuilt_frame(one: Released, targets: BetTargets, *, units: int) -> pl.DataFrame:
     """How many of the people of some places are rebuilt from the tables with all that they show."""
     release = as_tables(one.release, targets)
-    kind = Reconstruct(most_units=units, seconds=SECONDS)
+    kind = Reconstruct(most_units=units, steps=STEPS)
     found = attack(release, Truth.of(targets.counts), kind).table.filter(blocks="all")
     return found.select(list(REBUILT)).cast(REBUILT)  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ def _rows(release: TablesRelease, targets: BetTargets, counts: int) -> Iterator[
                 *some.ranges(None),
                 cells=asked,
                 effort=effort,
-                seconds=SECONDS,
+                steps=STEPS,
             )
             low[own], high[own] = found.low[back], found.high[back]
         claimed = low == high
