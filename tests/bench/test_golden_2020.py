@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
+from headcount.bench import golden_2020
 from headcount.bench.dense import to_dense
 from headcount.bench.golden import measure
 from headcount.bench.golden_2020 import (
@@ -19,6 +21,7 @@ from headcount.bench.golden_2020 import (
 )
 from headcount.bench.golden_files import golden_problems
 from headcount.errors import InputError
+from headcount.mechanisms.topdown.choices import LevelPasses
 from headcount.solve.passes import solve_passes
 from headcount.solve.target_rounding import round_passes
 
@@ -88,6 +91,23 @@ def test_a_better_stored_estimate_fails_by_name(folder):
     free = read_golden_2020(folder / "tract.npz", entry)
     x = solve_passes(free.batch, free.fits[1:], threads=1)[0].x
     np.savez(folder / "tract.npz", **(arrays | {"l2": to_dense(free.batch, x, n=24)}))
+    assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
+
+
+@pytest.mark.parametrize("slack", ["1/2", "0.1001", "1/20"])
+def test_a_build_with_another_slack_than_that_of_2020_fails(folder, slack, monkeypatch):
+    """Neither looser nor tighter: the judge's number is its own."""
+    monkeypatch.setattr(golden_2020, "LevelPasses", partial(LevelPasses, within=slack))
+    assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
+
+
+def test_a_build_that_forgets_the_first_pass_fails(folder, monkeypatch):
+    """Its last pass fits better than the stored one; the totals are not those of the first."""
+
+    def without(batch, fits, **settings):
+        return solve_passes(batch, fits[-1:], **settings)
+
+    monkeypatch.setattr(golden_2020, "solve_passes", without)
     assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
 
 
