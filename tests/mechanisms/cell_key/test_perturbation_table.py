@@ -157,7 +157,7 @@ def some_limits() -> list[PerturbationLimits]:
         beyond = Fraction(int(rng.integers(-1, 2)), int(rng.choice([1, 10**3, 10**6, 10**9])))
         near = (blocked + 1) ** 2 // 4 + beyond
         anywhere = Fraction(int(rng.integers(1, 1000 * largest**2 + 1)), 1000)
-        stay = rng.choice([None, HALF, Fraction(999, 1000), 1 - Fraction(1, 10**9)])
+        stay = (None, HALF, Fraction(999, 1000), 1 - Fraction(1, 10**9))[rng.integers(4)]
         limits = PerturbationLimits(
             largest, near if rng.random() < 0.7 else anywhere, blocked, stay, rng.random() < 0.8
         )
@@ -178,7 +178,8 @@ def test_a_variance_is_refused_exactly_where_no_law_exists():
             limits = limits._replace(variance=Fraction(round(least)))
         for n, row in enumerate(perturbation_rows(limits)):
             law = row.probabilities
-            assert (sum(law.values()), row.mean) == (1, 0)
+            assert sum(law.values()) == 1
+            assert row.mean == 0
             assert row.variance <= limits.variance + SLACK
             assert not n or law.get(0, 1) >= (limits.stay or 0) - SLACK
             assert all(abs(v) <= limits.largest and n + v >= 0 for v in law)

@@ -187,7 +187,7 @@ def _misses(row: ChangeLaw, limits: PerturbationLimits) -> bool:
     """Whether a row misses a bound by more than 2^-30, or a variance above 1 by that part of it."""
     law = row.probabilities
     below = [v for v in row.changes if v <= 0] if limits.monotone and 0 in law else []
-    bounds = [(limits.variance - row.variance) / max(limits.variance, 1)]
+    bounds = [(limits.variance - row.variance) / max(limits.variance, Fraction(1))]
     bounds += [law.get(0, Fraction(1)) - (limits.stay or 0)]
     bounds += [law[higher] - law[lower] for lower, higher in pairwise(below)]
     return row.mean != 0 or min(bounds) < -SLACK
@@ -231,7 +231,7 @@ def _three_changes(changes: Sequence[int], limits: PerturbationLimits) -> Change
     b, c = [v for v in changes if v >= 0][:2]
     moment = limits.variance
     if b == 0:  # p_0 = 1 - M / -a, which is at least stay
-        moment = min(moment, (1 - (limits.stay or 0)) * -a)
+        moment = min(moment, (1 - (limits.stay or Fraction())) * -a)
     weights = {
         b: int(WORD * (moment + a * c) / ((b - a) * (b - c))),
         c: int(WORD * (moment + a * b) / ((c - a) * (c - b))),
