@@ -6,11 +6,30 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from typer.main import get_command
+
+from headcount.cli.app import EXAMPLES, app
+from tests.docs.pages import PAGES
 from tests.init.strangers import semicolons
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 INSTALLED = "headcount/.venv/bin/headcount"
+COMMANDS = set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_every_command_is_named_here_and_in_the_help():
+    text = README.read_text(encoding="utf-8")
+    typed = set(re.findall(r"^    headcount ([\w-]+)", text, re.MULTILINE))
+    assert COMMANDS - typed <= set(re.findall(r"`(?:headcount )?([\w-]+)`", text))
+    assert set(re.findall(r"^  headcount ([\w-]+)", EXAMPLES, re.MULTILINE)) == COMMANDS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_names_exists(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r"[`(]headcount ([a-z][\w-]*)", text)) <= COMMANDS
 
 
 def test_the_python_example_runs_and_prints_its_guarantee():

@@ -1,4 +1,4 @@
-"""A run directory: ``release/`` safe to publish, ``internal/`` not; it survives a crash."""
+"""A run directory: ``release/`` to publish, ``internal/`` secret; it survives a crash."""
 
 from __future__ import annotations
 
