@@ -89,7 +89,7 @@ def refused(protect: Protect, message: str, *steps: str, **how: str) -> None:
         ),
         (
             "blocked = 2",
-            "mechanism.variance: found 1, expected at least 2: a count of 1 becomes 0, or 3 or more",
+            "mechanism.variance: found 1, expected at least 2: a count of 1 becomes 0, or 3 ",
         ),
         ("blocked = -1", "mechanism.blocked: found -1, expected 0 or more"),
         ("blocked = 3", "mechanism.blocked: found 3, expected 0 to 2, less than the largest"),

@@ -18,9 +18,7 @@ def protect(
     progress_file: ProgressFile = None,
     only_if: Annotated[
         str,
-        typer.Option(
-            help="Run only if the config is still the one you checked: its SHA-256."
-        ),
+        typer.Option(help="Run only if the config is still the one you checked: its SHA-256."),
     ] = "",
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.

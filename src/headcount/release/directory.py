@@ -189,8 +189,7 @@ class RunDirectory:
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
                 f"{self.path}: found run {facts.run_id} made with a different config{facts.older}, "
-                f"expected a new directory or the same config, tables of bounds included (to "
-                f"resume it)"
+                f"expected another run.out, or the config and tables of bounds it was made with"
             )
 
     def _strange(self) -> list[str]:
