@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.bench.dense import Margin, from_dense, groups_keeping, on_variables
+from headcount.bench.dense import Margin, from_dense, groups_keeping, on_variables, to_dense
 from headcount.errors import InputError
 from headcount.mechanisms.topdown.choices import LevelPasses
 from headcount.solve.batch import Batch
@@ -22,7 +22,6 @@ from headcount.solve.target_rounding import (
     RoundPass,
     margin_counts,
     round_passes,
-    target_distance,
 )
 
 SHAPE = (2, 2, 2, 3)  # hhgq, voting age, hispanic, race
@@ -149,7 +148,7 @@ def judge_2020(golden: Golden2020) -> Verdict2020:
         violation=out,
         distances=_beside_the_stored(golden, stored, theirs),
         own=tuple(
-            int((target_distance(batch, stored, counts, one) - _of(golden, stored, theirs, one))[0])
+            distance(golden, counts, one) - distance(golden, theirs, one)
             for counts, one in zip(after, golden.roundings, strict=True)
         ),
         sound=not (
@@ -166,14 +165,32 @@ def _beside_the_stored(golden: Golden2020, stored: Floats, theirs: Ints) -> tupl
     held: list[tuple[Ints32, Ints]] = []
     for one in golden.roundings:
         found, _ = round_passes(batch, stored, (one,), held=held)
-        ours = target_distance(batch, stored, found.counts, one)
-        out.append(int((ours - _of(golden, stored, theirs, one))[0]))
+        out.append(distance(golden, found.counts, one) - distance(golden, theirs, one))
         held += [(query, margin_counts(batch, query, theirs)) for query in one.queries]
     return tuple(out)
 
 
-def _of(golden: Golden2020, stored: Floats, counts: Ints, one: RoundPass) -> Ints:
-    return target_distance(golden.batch, stored, counts, one)
+def distance(golden: Golden2020, counts: Ints, one: RoundPass) -> int:
+    """The sum over queries Q of |Q y - round(Q f)|, by plain sums over all cells.
+
+    where y are the counts above, and f what is beyond, the whole parts of the stored estimate;
+    round takes halves to even, as the Bureau's rounder does
+    """
+    whole = np.floor(golden.estimate)
+    above = to_dense(golden.batch, counts, n=len(whole)) - whole
+    beyond = golden.estimate - whole
+    return int(
+        sum(
+            np.abs(_summed(query, above) - np.rint(_summed(query, beyond))).sum()
+            for query in one.queries
+        )
+    )
+
+
+def _summed(query: Ints32, cells: Floats) -> Floats:
+    sums = np.zeros((int(query.max()) + 1, cells.shape[1]))
+    np.add.at(sums, query, cells)
+    return sums
 
 
 def _groups(keep: tuple[int, ...]) -> Any:
