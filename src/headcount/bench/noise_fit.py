@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
+from headcount.studies.frame.published_noise import GeometricByRatio
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""
@@ -54,8 +55,9 @@ def magnitudes(law: Law) -> Floats:
     By the textbook's formulas, a^|k| and exp(-k^2 / (2 sigma^2)) over their sum, in floats: what
     the samplers' tables are made from is under test.
     """
-    if isinstance(law, TwoSidedGeometric):
-        power = float(law.rate) * np.arange(int(LOG_LEFT / law.rate) + 2)
+    if isinstance(law, TwoSidedGeometric | GeometricByRatio):
+        rate = -log(law.ratio) if isinstance(law, GeometricByRatio) else float(law.rate)
+        power = rate * np.arange(int(LOG_LEFT / rate) + 2)
     elif isinstance(law, DiscreteGaussian):
         last = int(sqrt(2 * LOG_LEFT * float(law.sigma2))) + 2
         power = np.arange(last) ** 2 / (2 * float(law.sigma2))
