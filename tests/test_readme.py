@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -24,6 +25,35 @@ def test_every_command_is_named_here_and_in_the_help():
     typed = set(re.findall(r"^    headcount ([\w-]+)", text, re.MULTILINE))
     assert COMMANDS - typed <= set(re.findall(r"`(?:headcount )?([\w-]+)`", text))
     assert set(re.findall(r"^  headcount ([\w-]+)", EXAMPLES, re.MULTILINE)) == COMMANDS
+
+
+def with_option(option: str) -> set[str]:
+    """Commands that take an option, groups by their own name where all of theirs do."""
+    found = set()
+    root: Any = get_command(app)  # click's own types are hidden by typer
+    for name, command in root.commands.items():
+        inside = command
+        if hasattr(command, "list_commands"):
+            context = command.make_context(name, ["--help"], resilient_parsing=True)
+            inside = {
+                one: command.get_command(context, one) for one in command.list_commands(context)
+            }
+        parts = inside if isinstance(inside, dict) else {"": inside}
+        have = {
+            one
+            for one, part in parts.items()
+            if any(option in parameter.opts for parameter in part.params)
+        }
+        found |= {name} if have == set(parts) else {f"{name} {one}" for one in have}
+    return found
+
+
+def test_options_that_commands_share_are_listed_with_their_commands():
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^- `(--\w+)`(?: or `-q`)? \((.*?)\)", text, re.M | re.DOTALL))
+    said = {option: set(re.findall(r"`([\w ]+)`", names)) for option, names in listed.items()}
+    assert said["--json"] | {"bench"} == with_option("--json")
+    assert said["--quiet"] | {"check"} == with_option("--quiet")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
