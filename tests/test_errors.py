@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from headcount.errors import (
@@ -10,6 +12,8 @@ from headcount.errors import (
     InputErrors,
     RunError,
     TruthError,
+    did_you_mean,
+    near_name,
     without_values,
 )
 
@@ -52,3 +56,14 @@ def test_settings_are_told_whole_and_truth_not_at_all() -> None:
         assert without_values(error) == str(error)
     truth = TruthError("topdown", place="unit 'K1'", found="812 people", expected="813")
     assert without_values(truth) == "topdown: the data break what this method must keep"
+
+
+def test_a_name_that_was_probably_meant(tmp_path: Path) -> None:
+    assert did_you_mean("AREA", ["sex", "area"]).endswith("(did you mean 'area'?)")
+    assert did_you_mean("AREA", ["sex", "aera", "Area"]).endswith("(did you mean 'Area'?)")
+    assert did_you_mean("region", ["sex", "n"]) == "one of 'sex', 'n'"
+    (tmp_path / "tidy.csv").touch()
+    (tmp_path / "tidi").mkdir()
+    assert near_name(tmp_path / "tidi.csv") == " (did you mean 'tidy.csv'?)"
+    assert near_name(tmp_path / "other.csv") == ""
+    assert near_name(tmp_path / "nowhere" / "tidy.csv") == ""

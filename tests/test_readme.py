@@ -5,12 +5,61 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
+from typer.main import get_command
+
+from headcount.cli.app import EXAMPLES, app
+from tests.docs.pages import PAGES
 from tests.init.strangers import semicolons
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 INSTALLED = "headcount/.venv/bin/headcount"
+COMMANDS = set(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_every_command_is_named_here_and_in_the_help():
+    text = README.read_text(encoding="utf-8")
+    typed = set(re.findall(r"^    headcount ([\w-]+)", text, re.MULTILINE))
+    assert COMMANDS - typed <= set(re.findall(r"`(?:headcount )?([\w-]+)`", text))
+    assert set(re.findall(r"^  headcount ([\w-]+)", EXAMPLES, re.MULTILINE)) == COMMANDS
+
+
+def with_option(option: str) -> set[str]:
+    """Commands that take an option, groups by their own name where all of theirs do."""
+    found = set()
+    root: Any = get_command(app)  # click's own types are hidden by typer
+    for name, command in root.commands.items():
+        inside = command
+        if hasattr(command, "list_commands"):
+            context = command.make_context(name, ["--help"], resilient_parsing=True)
+            inside = {
+                one: command.get_command(context, one) for one in command.list_commands(context)
+            }
+        parts = inside if isinstance(inside, dict) else {"": inside}
+        have = {
+            one
+            for one, part in parts.items()
+            if any(option in parameter.opts for parameter in part.params)
+        }
+        found |= {name} if have == set(parts) else {f"{name} {one}" for one in have}
+    return found
+
+
+def test_options_that_commands_share_are_listed_with_their_commands():
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^- `(--\w+)`(?: or `-q`)? \((.*?)\)", text, re.M | re.DOTALL))
+    said = {option: set(re.findall(r"`([\w ]+)`", names)) for option, names in listed.items()}
+    assert said["--json"] | {"bench"} == with_option("--json")
+    assert said["--quiet"] | {"check"} == with_option("--quiet")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_a_page_names_exists(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert set(re.findall(r"[`(]headcount ([a-z][\w-]*)", text)) <= COMMANDS
 
 
 def test_the_python_example_runs_and_prints_its_guarantee():

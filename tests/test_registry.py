@@ -92,6 +92,17 @@ def test_an_unknown_name_lists_the_known_ones_and_guesses():
     assert str(caught.value).endswith("(did you mean 'geometric'?)")
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"), [("laplace", "geometric"), ("CKM", "cell-key"), ("das", "topdown")]
+)
+def test_a_name_that_others_use_is_told_ours(name: str, ours: str):
+    with pytest.raises(ConfigError, match=rf"\({name} is '{ours}' here\)"):
+        MECHANISMS.get(name)
+    with pytest.raises(ConfigError) as caught:
+        METRICS.get(name)
+    assert " here)" not in str(caught.value)
+
+
 def test_a_part_of_another_distribution_is_loaded_when_it_is_named(folder: Path):
     install(folder, name="own-parts", points="[headcount.mechanisms]\nown = own_part:Own\n")
     assert "own" in MECHANISMS.names()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
+from pathlib import Path
 from typing import Any, Protocol
 
 Where = Callable[[Sequence[int]], Sequence[str]]
@@ -39,11 +40,22 @@ def one_of(names: Iterable[str], *, most: int = 12) -> str:
 def did_you_mean(name: object, known: Iterable[str], *, most: int = 20) -> str:
     """The permitted names, and the one that was probably meant."""
     names = list(known)
-    close = get_close_matches(str(name), names, n=1)
+    close = [one for one in names if one.casefold() == str(name).casefold()]
+    close = close or get_close_matches(str(name), names, n=1)
     if not close:  # "people" for "persons": the only one that begins alike
         alike = [one for one in names if one[:2].casefold() == str(name)[:2].casefold()]
         close = alike if len(alike) == 1 and len(str(name)) > 2 else []
     return one_of(names, most=most) + (f" (did you mean {close[0]!r}?)" if close else "")
+
+
+def near_name(path: Path) -> str:
+    """For a file that is not there: the one beside it that was probably meant, in brackets."""
+    try:
+        there = [one.name for one in path.parent.iterdir() if one.is_file()]
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, there, n=1, cutoff=0.75)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 class HeadcountError(Exception):

@@ -95,7 +95,7 @@ class Registry:
                 source or self.what,
                 place=place,
                 found=shown(name) if name is not None else "nothing",
-                expected=did_you_mean(name, self.names()),
+                expected=did_you_mean(name, self.names()) + _known_as(name, self.names()),
             )
         module = import_module(f"{self.package}.{str(name).replace('-', '_')}")
         if hasattr(module, "__path__"):
@@ -189,6 +189,20 @@ class Registry:
             expected=f"a frozen dataclass with {self.tag} = {point.name!r} that extends "
             f"{' or '.join(names)} of {module}",
         )
+
+
+KNOWN_AS = {
+    "laplace": "geometric",  # the same law on whole numbers
+    "ckm": "cell-key",
+    "das": "topdown",
+    "tda": "topdown",
+}
+"""What others call a part of ours."""
+
+
+def _known_as(name: object, names: Iterable[str]) -> str:
+    ours = KNOWN_AS.get(str(name).casefold(), "")
+    return f" ({name} is {ours!r} here)" if ours in names else ""
 
 
 def _origin(point: EntryPoint) -> Origin:

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, near_name
 
 MOST_BYTES = 1 << 20
 """Size of a TOML file: reading one takes seconds at most."""
@@ -24,9 +24,15 @@ MOST_BYTES = 1 << 20
 MOST_PARTS = 32
 """Parts of a dotted key; no key of headcount's has more than six."""
 
+TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xls", ".sav", ".dta")
+"""Endings of files of people, which some give in the place of a config."""
+
 _TEXT = re.compile(
     r'"""(?:\\.|[^\\])*?"""|' r"'''.*?'''|" r'"(?:\\.|[^"\\\n])*"|' r"'[^'\n]*'|#[^\n]*", re.S
 )
+
+
+CONFIG = "a TOML config"
 
 
 def read_toml(path: Path, *, expected: str, only_if: str = "") -> dict[str, Any]:
@@ -39,7 +45,13 @@ def read_toml(path: Path, *, expected: str, only_if: str = "") -> dict[str, Any]
     if path.is_dir():
         raise ConfigError(source, found="a directory", expected=expected)
     if not path.is_file():
-        raise ConfigError(source, found="no such file", expected=expected)
+        raise ConfigError(source, found="no such file", expected=expected + near_name(path))
+    if path.suffix.lower() in TABLES and expected == CONFIG:
+        raise ConfigError(
+            source,
+            found="a table, by its name",
+            expected=f"{CONFIG}; 'headcount init {path.name}' writes one",
+        )
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise ConfigError(
@@ -69,7 +81,7 @@ def parse_toml(text: str, *, source: str) -> dict[str, Any]:
     except RecursionError:
         raise _not_toml(source, "tables or lists nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        raise _not_toml(source, str(error)) from None
+        raise _not_toml(source, f"{error}{_unquoted(text, str(error))}") from None
     except ValueError:  # of int(), with advice for programmers
         most = f"{sys.get_int_max_str_digits():,}"
         raise _not_toml(source, f"a whole number of more than {most} digits") from None
@@ -122,6 +134,16 @@ def _decimal(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:
         raise tomllib.TOMLDecodeError(f"the number {text[:40]} is too large to read") from None
+
+
+def _unquoted(text: str, why: str) -> str:
+    """A hint, where the line that a parser stumbles over has a value without quotes."""
+    line = re.search(r"Invalid value \(at line (\d+)", why)
+    if not line:
+        return ""
+    typed = text.split("\n")[int(line[1]) - 1]
+    bare = re.fullmatch(r"\s*([\w.-]+)\s*=\s*([^\W\d][\w./\\ -]*?)\s*(#.*)?", typed)
+    return f'; text has quotes: {bare[1]} = "{bare[2]}"' if bare else ""
 
 
 def _not_toml(source: str, why: str) -> ConfigError:

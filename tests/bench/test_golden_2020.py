@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
-from headcount.bench.dense import to_dense
+from headcount.bench import golden_2020
+from headcount.bench.dense import on_variables, to_dense
 from headcount.bench.golden import measure
 from headcount.bench.golden_2020 import (
     CELLS,
     QUERIES,
     SHAPE,
     Golden2020,
+    distance,
     judge_2020,
     read_golden_2020,
 )
 from headcount.bench.golden_files import golden_problems
 from headcount.errors import InputError
+from headcount.mechanisms.topdown.choices import LevelPasses
 from headcount.solve.passes import solve_passes
-from headcount.solve.target_rounding import round_passes
+from headcount.solve.target_rounding import round_passes, target_distance
 
 
 def write(folder, name, *, level, seed, paired):
@@ -91,6 +95,23 @@ def test_a_better_stored_estimate_fails_by_name(folder):
     assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
 
 
+@pytest.mark.parametrize("slack", ["1/2", "0.1001", "1/20"])
+def test_a_build_with_another_slack_than_that_of_2020_fails(folder, slack, monkeypatch):
+    """Neither looser nor tighter: the judge's number is its own."""
+    monkeypatch.setattr(golden_2020, "LevelPasses", partial(LevelPasses, within=slack))
+    assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
+
+
+def test_a_build_that_forgets_the_first_pass_fails(folder, monkeypatch):
+    """Its last pass fits better than the stored one; the totals are not those of the first."""
+
+    def without(batch, fits, **settings):
+        return solve_passes(batch, fits[-1:], **settings)
+
+    monkeypatch.setattr(golden_2020, "solve_passes", without)
+    assert passed(measure(folder))["passes: estimates"] == (2, "failed: tract")
+
+
 def test_a_rounding_farther_than_ours_fails_by_name(folder):
     entry, arrays = write(folder, "block", level="Block", seed=2, paired=False)
     far = arrays["rounded"].copy()
@@ -101,6 +122,16 @@ def test_a_rounding_farther_than_ours_fails_by_name(folder):
     assert verdict.distances[0] < 0
     what = "passes: rounding from the stored estimate"
     assert passed(measure(folder))[what] == (2, "failed: block")
+
+
+def test_the_distance_of_the_judge_is_the_one_that_rounding_makes_small(folder):
+    rng = np.random.default_rng(4)
+    for golden in golden_problems(folder):
+        assert isinstance(golden, Golden2020)
+        batch, stored = golden.batch, on_variables(golden.batch, golden.estimate)
+        counts = np.floor(stored).astype(np.int64) + rng.integers(0, 2, stored.size)
+        for one in golden.roundings:
+            assert distance(golden, counts, one) == target_distance(batch, stored, counts, one)[0]
 
 
 def test_files_that_are_missing_or_incomplete_are_named(folder):

@@ -88,8 +88,8 @@ def refused(protect: Protect, message: str, *steps: str, **how: str) -> None:
             "mechanism.variance: found 5, expected at most 4: no change of at most 2 has a larger",
         ),
         (
-            "maximum = 2\nblocked = 1",
-            "mechanism.variance: found 1, at which a count of 1 has no law of mean 0, expected at",
+            "blocked = 2",
+            "mechanism.variance: found 1, expected at least 2: a count of 1 becomes 0, or 3 ",
         ),
         ("blocked = -1", "mechanism.blocked: found -1, expected 0 or more"),
         ("blocked = 3", "mechanism.blocked: found 3, expected 0 to 2, less than the largest"),

@@ -266,7 +266,7 @@ def test_one_row_is_the_unit_of_microdata_and_columns_like_sizes_are_flagged(tmp
     )
     assert dropped != ROWS.format(name="home")
     left = " ".join(protected(tmp_path, dropped, GEOMETRIC).guarantee.sentences())
-    assert "of any other row; a row of totals is left out, and is nobody's." in left
+    assert "one row of the file; rows of totals are left out, and are nobody's." in left
     size = ROWS.format(name="household_size")
     with pytest.raises(
         ConfigError, match="'household_size': found no statement of whether it"
@@ -303,6 +303,6 @@ columns = ["tract"]
     left = protected(tmp_path, dropped, GEOMETRIC)
     assert left.counts.totals().sum() == 9
     assert (
-        "The unit of privacy: one person is one count in one cell of one row of the table; a row "
-        "of totals is left out, and is nobody's."
+        "The unit of privacy: one person is one count in one cell of one row of the table; rows "
+        "of totals are left out, and are nobody's."
     ) in left.guarantee.sentences()

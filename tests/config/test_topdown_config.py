@@ -23,6 +23,10 @@ BEFORE_DATA = {
         "mechanism: query shares at level 'every level': found a sum of 11/10 (1.1), "
         "expected exactly 1: 1/10 too much",
     ),
+    "shares of levels": (
+        f'levels = {{ whole = "1/2", county = "3/5" }}\n{WHOLE}',
+        "mechanism.levels: found shares that add up to 11/10, expected exactly 1: 1/10 too much",
+    ),
     "unknown query": (
         WHOLE.replace('query = "total"', 'query = "totl"'),
         "mechanism: query 'totl': found an unknown query, expected one of 'sex', 'total'",

@@ -190,6 +190,7 @@ def test_the_commands_of_the_readme_run_in_their_order(
     files.people(tmp_path)
     headcount("ledger", "init", "my.sqlite", "--dataset", "town", "--epsilon", "2")
     config = EXAMPLES["microdata"].config()
+    config["mechanism"] = {"name": "topdown", "epsilon": 1}
     config["run"] = {
         "out": "runs/first",
         "ledger": "my.sqlite",
@@ -202,10 +203,11 @@ def test_the_commands_of_the_readme_run_in_their_order(
     assert [words[0] for words in run] == [
         "init",
         "check",
+        "plan",
         "protect",
         "evaluate",
-        "ledger",
         "attack",
+        "ledger",
     ]
     said = {words[0]: headcount(*words) for words in run}
     assert "town" in said["ledger"]

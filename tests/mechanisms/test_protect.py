@@ -45,7 +45,7 @@ def test_a_release_with_a_key_of_its_own_is_private_and_says_against_whom():
     said = " ".join(release.guarantee.sentences())
     assert "epsilon 1 when one person's record changes" in said
     assert "epsilon 0.5 when one person is added or removed" in said
-    assert "computationally bounded" in said
+    assert "cannot break the encryption" in said
 
 
 def test_secret_noise_made_for_other_data_is_refused():

@@ -1,12 +1,14 @@
 """Samples against the exact law, with controls that must be rejected, and against OpenDP."""
 
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 import pytest
 
 from headcount.bench.noise_fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
+from headcount.noise.balls import precision
 from headcount.noise.opendp_backend import opendp_sampler
 from headcount.studies.frame.published_noise import GeometricByRatio
 
@@ -85,6 +87,14 @@ def test_two_samples_with_opendp(name):
     assert two_sample(sample(fudged(law, Fraction(21, 20)), 100_000), theirs) < REJECT
 
 
-def test_magnitudes_add_up_to_one():
-    for law in LAWS.values():
-        assert abs(magnitudes(law).sum() - 1) < 1e-12
+@pytest.mark.parametrize("law", LAWS.values(), ids=str)
+def test_the_formulas_of_the_judge_are_those_that_samplers_are_made_from(law):
+    p = magnitudes(law)
+    with precision(256):
+        beyond = [float(ball.mid()) for ball, _ in zip(law.survivals(), p, strict=False)]
+    assert 1 - np.cumsum(p) == pytest.approx(beyond, abs=1e-12)
+
+
+def test_a_law_without_a_formula_is_not_judged():
+    with pytest.raises(TypeError, match="no formula for"):
+        magnitudes(cast(Law, object()))

@@ -149,7 +149,7 @@ def test_rows_without_a_value_may_be_left_out(tmp_path: Path) -> None:
     assert by_level(found) == {"f": 2, "m": 1}
     assert found.reading.left_out == (("rows without 'x'", 3),)
     assert found.one_person.endswith(
-        "; rows without a value of 'x' are left out, and no record changes into one of them"
+        "; rows without a value of 'x' are left out first: who is among them is not covered"
     )
     # What the guarantee says depends on the setting, never on the data.
     assert read(people(tmp_path, ["f", "m"]), missing="drop").one_person == found.one_person
@@ -242,7 +242,7 @@ def test_a_row_may_stand_for_several_people(tmp_path: Path) -> None:
     path = long(tmp_path, ["f,3", "m,0", "f,4"])
     found = read_microdata(path, attributes=[AttributeColumn(name="x")], geography=PLACE, count="n")
     assert by_level(found) == {"f": 7, "m": 0}
-    assert found.one_person.startswith("one person is one of the people for whom a row stands")
+    assert found.one_person.startswith("one person is counted in one row of the file")
     with pytest.raises(InputError, match=r"'n', line 2: found '1.5', expected a whole number"):
         read_microdata(
             long(tmp_path, ["f,1.5"]),

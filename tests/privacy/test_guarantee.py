@@ -24,7 +24,9 @@ def test_a_guarantee_lists_losses_exact_releases_and_limits():
 def test_noise_from_a_cipher_says_whom_it_holds_against():
     keyed = Guarantee(losses=(PURE,)).from_cipher()
     assert keyed.exists
-    assert keyed.sentences()[1].startswith("Holds against: computationally bounded attackers")
+    assert keyed.sentences()[1].startswith(
+        "Holds against: everybody who cannot break the encryption"
+    )
 
 
 def test_a_seeded_run_says_first_that_it_is_not_private():

@@ -76,7 +76,7 @@ def test_another_config_is_refused(directory: RunDirectory):
     with directory.held():
         begin(directory)
     directory.refuse_other(config_digest="config")
-    with pytest.raises(RunError, match="made with a different config, expected a new directory"):
+    with pytest.raises(RunError, match=r"made with a different config, expected another run\.out"):
         directory.refuse_other(config_digest="other")
 
 

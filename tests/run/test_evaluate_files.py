@@ -325,3 +325,28 @@ def test_a_ppmf_is_read_by_the_columns_it_has(
     text = str(caught.value)
     assert "line 4: found unit '440070001009999'" in text
     assert "field CENRACE, line 5: found '99'" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "message"),
+    [
+        ("sex", ("1", "2"), "column 'QSEX': found a truth by '1', '2' of 'sex', expected levels "
+         "called 'male' and 'female'"),
+        ("hispanic", ("no", "yes"), "column 'CENHISP': found a truth by 'no', 'yes' of 'hispanic', "
+         "expected levels called 'not_hispanic' and 'hispanic'"),
+        ("race", ("w", "b"), "column 'CENRACE': found a truth whose race levels are neither the "
+         "codes 1-63 nor one of two sets of 7 groups (white, black, asian,"),
+    ],
+)  # fmt: skip
+def test_a_truth_in_other_words_than_a_ppmf_is_told_which(
+    tmp_path: Path, name: str, levels: tuple[str, ...], message: str
+):
+    truth = ppmf_truth().counts
+    schema = hc.Schema((hc.Attribute(name, levels),))
+    (tmp_path / "ppmf.csv").write_text(
+        "TABBLKST,TABBLKCOU,TABTRACTCE,TABBLKGRPCE,TABBLK,QSEX,CENHISP,CENRACE\n"
+        "44,007,000100,1,1000,1,1,1\n"
+    )
+    with pytest.raises(InputError) as caught:
+        read_foreign(tmp_path / "ppmf.csv", schema, truth.geography)
+    assert message in str(caught.value)

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -24,7 +25,6 @@ from headcount.run.plan import plan as planned
 from headcount.run.protect import prepare_run, promise_of
 from headcount.run.wanted import (
     STEPS,
-    WITHIN,
     amount_for,
     at_dial,
     dial_of,
@@ -71,7 +71,7 @@ def test_the_plan_shows_what_the_library_expects(client: Client):
     page = client.get("/plan", config="people.toml")
     config = load_config(client.studio.folder.root / "people.toml")
     for one in planned(Chain.of(config.mechanism), *domain_of(config)).levels:
-        assert f"{WITHIN * one.best:.1f} people" in page.text
+        assert f"{NormalDist().inv_cdf(0.975) * one.best:.1f} people" in page.text
     assert "Differential privacy: epsilon 1 when one person&#39;s record changes." in page.text
     assert '<svg role="img"' in page.text
 

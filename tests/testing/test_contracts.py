@@ -105,6 +105,22 @@ class IgnoresTheSeed(Base):
         return CountsOutcome({counts.level: (np.array(drawn) * counts.schema.possible)})
 
 
+class LessNoise(Base):
+    """Half of the noise that it plans."""
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+        other = Geometric(epsilon=2 * self.epsilon, unit=self.unit)
+        return other.run(counts, noise, runs=runs)
+
+
+class MeasuresTwice(Base):
+    """The mean of two answers, where one is planned."""
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+        both = [self.table(counts, noise, range(2 * run, 2 * run + 2)) for run in runs]
+        return CountsOutcome({counts.level: np.array([some.mean(axis=0) for some in both])})
+
+
 class ShortTable(Base):
     def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         return CountsOutcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
@@ -315,6 +331,8 @@ class StableAtZero(Step):
         (ChangesTheTruth(), "truth_is_left_alone: the true counts were changed"),
         (BlankReason(), "guarantee_names_its_unit: no guarantee, and no reason why"),
         (PromisesTooMuch(), "plan_stays_within_the_guarantee: 1 planned, 1/2 promised"),
+        (LessNoise(), r"'cells' at 'level_2' drawn 1 times with two-sided geometric.*2, 0 planned"),
+        (MeasuresTwice(), r"noise_is_that_of_the_plan: 'cells' at 'level_2' drawn 2 times .* 1 pl"),
         (PlansNothing(), "plan_stays_within_the_guarantee: nothing planned, 1 promised"),
         (GuaranteeWithoutNoise(), "guarantee_names_its_unit: a guarantee without any noise"),
         (HiddenParameter(secret=2), r"repr_makes_it_again: the repr makes HiddenParameter\("),

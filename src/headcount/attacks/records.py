@@ -47,8 +47,8 @@ class Features:
             if not any(role in there for role in roles):
                 raise InputError(
                     "re-identification",
-                    found=f"a schema with neither {roles[0]!r} nor {roles[1]!r}",
-                    expected="at least one of them",
+                    found=f"attributes {', '.join(map(repr, schema.names))}",
+                    expected=f"one called {roles[0]!r} or {roles[1]!r}",
                 )
         grid = np.indices(schema.shape).reshape(len(schema.shape), -1)
         code = {role: grid[schema.attributes.index(one)] for role, one in there.items()}

@@ -10,7 +10,6 @@ from headcount.bench.figures import Reading, timed
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
 from headcount.memory import peak_memory
 from headcount.population import Population
 from headcount.population.from_households import to_population
@@ -26,6 +25,15 @@ PEOPLE_OF_A_UNIT = 250
 SEED = 1
 
 QUICK = {"persons": 100_000}
+
+
+EUROSTAT = {
+    1: {-1: 36_987, 0: 36_988, 1: 17_107, 2: 6_870, 3: 2_048},
+    2: {-2: 6_028, -1: 24_724, 0: 39_149, 1: 23_934, 2: 5_650, 3: 515},
+    3: {-3: 451, -2: 5_434, -1: 24_204, 0: 39_821, 1: 24_204, 2: 5_434, 3: 451},
+}
+"""The table that Eurostat published for tests, D = 3 and V = 1: count, change, keys of 100,000. A
+judge that took the table of the code under test would find any table right."""
 
 
 def measure(persons: int = 2_500_000) -> list[Reading]:
@@ -67,21 +75,23 @@ def _people(persons: int) -> Population:
 
 
 def _law(release: TablesRelease, counts: Counts, mechanism: CellKey) -> Iterator[Reading]:
-    """A chi-square test of the changes of detailed cells, for each row of the table."""
+    """A chi-square test of the changes of detailed cells, for each row of the published table."""
     from scipy.stats import chi2
 
-    limits = PerturbationLimits(largest=mechanism.maximum, variance=mechanism.variance)
+    if mechanism.maximum != 3 or mechanism.variance != 1:
+        raise AssertionError("the table that Eurostat published is for D = 3 and V = 1")
     one = release.published[-1]
     true = table_values(counts.at(one.level), one.cells)[:, one.cells.inner]
     change = one.value[:, one.cells.inner] - true
-    for count, row in enumerate(perturbation_rows(limits)[1:], start=1):
+    for count, keys in EUROSTAT.items():
+        law = {v: many / sum(keys.values()) for v, many in keys.items()}
         seen = dict(
             zip(
                 *(x.tolist() for x in np.unique(change[true == count], return_counts=True)),
                 strict=True,
             )
         )
-        total, law = sum(seen.values()), row.probabilities
+        total = sum(seen.values())
         if not set(seen) <= set(law):
             raise AssertionError(f"a count of {count} changed by what its row does not have")
         square = sum((seen.get(v, 0) - total * p) ** 2 / (total * p) for v, p in law.items())

@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.bench.dense import Margin, from_dense, groups_keeping, on_variables
+from headcount.bench.dense import Margin, from_dense, groups_keeping, on_variables, to_dense
 from headcount.errors import InputError
+from headcount.mechanisms.topdown.choices import LevelPasses
 from headcount.solve.batch import Batch
 from headcount.solve.check import violations
-from headcount.solve.objective import margins, objective, violation
+from headcount.solve.general import programme, solve_clarabel
+from headcount.solve.objective import family_margins, objective, violation
 from headcount.solve.outcome import Status
-from headcount.solve.passes import WITHIN, FitPass, solve_passes
+from headcount.solve.passes import FitPass, fitting, solve_passes
 from headcount.solve.target_rounding import (
     RoundPass,
     margin_counts,
     round_passes,
-    target_distance,
 )
 
 SHAPE = (2, 2, 2, 3)  # hhgq, voting age, hispanic, race
@@ -36,6 +37,9 @@ CELLS = (0, 1, 2, 3)
 TOTAL_CHAIN = ((),)
 CHAIN = ((0,), (0, 2), (0, 2, 3), CELLS, CELLS)  # full cross and detailed are both the cells
 ONE_PASS_LEVEL = "Block"
+SLACK = 0.1
+"""How far, in persons, the last pass of the 2020 census may move a total of the first one:
+``opt_tol_slack`` of the Bureau's published configuration. A judge has its own number."""
 ARRAYS = ("parent", "detail", "detail_variance", "low", "high", "l2", "rounded")
 
 
@@ -57,7 +61,8 @@ class Verdict2020:
 
     where
         gap         of the last pass's objective above that of the stored estimate, relative
-        violation   of constraints and of the band around totals, in persons
+        violation   of constraints and of the band around the totals that Clarabel finds in the
+                    first pass, in persons
         distances   of each rounding pass from the stored estimate, less the stored answer's;
                     earlier passes are held as in the stored answer, since ties may end otherwise
         own         the same for our own earlier passes
@@ -104,7 +109,11 @@ def read_golden_2020(file: Path, entry: dict[str, Any]) -> Golden2020:
     chains = (TOTAL_CHAIN + CHAIN,) if at_once else (TOTAL_CHAIN, CHAIN)
     everything = tuple(range(len(QUERIES)))
     first = (FitPass(families=everything, detail=True),)
-    two = (FitPass(families=everything[:1]), FitPass(families=everything[1:], detail=True))
+    held = float(LevelPasses().within)  # what a release is made with, and under test
+    two = (
+        FitPass(families=everything[:1], within=held),
+        FitPass(families=everything[1:], detail=True),
+    )
     return Golden2020(
         name=file.stem,
         batch=batch,
@@ -119,18 +128,18 @@ def judge_2020(golden: Golden2020) -> Verdict2020:
     """One problem against its stored answers; rounding starts from the stored estimate."""
     batch, stored = golden.batch, on_variables(golden.batch, golden.estimate)
     theirs = on_variables(batch, golden.rounded)
-    solved, found = solve_passes(batch, golden.fits, threads=1)
+    solved, _ = solve_passes(batch, golden.fits, threads=1)
     last = golden.fits[-1]
     chosen = np.isin(np.arange(len(batch.group)), last.families)
     late = replace(batch, family_weight=np.where(chosen, batch.family_weight, 0.0))
     best = float(objective(late, stored)[0])
     done = bool(solved.outcome.status[0] == Status.SOLVED)
     out = float(violation(batch, solved.x)[0])
-    for one, answers in zip(golden.fits[:-1], found, strict=False):
+    for one in golden.fits[:-1]:
+        early = solve_clarabel(programme(fitting(batch, batch, one)), tolerance=1e-12)[1]
         for f in one.families:
-            columns = slice(batch.family_start[f], batch.family_start[f + 1])
-            moved = np.abs(margins(batch, solved.x)[:, columns] - answers[:, columns])
-            out = max(out, float(moved.max(initial=0.0)) - WITHIN)
+            moved = family_margins(batch, solved.x, f) - family_margins(batch, early, f)
+            out = max(out, float(np.abs(moved).max(initial=0.0)) - SLACK)
     rounded, after = round_passes(batch, stored, golden.roundings)
     own, _ = round_passes(batch, solved.x, golden.roundings)
     return Verdict2020(
@@ -139,7 +148,7 @@ def judge_2020(golden: Golden2020) -> Verdict2020:
         violation=out,
         distances=_beside_the_stored(golden, stored, theirs),
         own=tuple(
-            int((target_distance(batch, stored, counts, one) - _of(golden, stored, theirs, one))[0])
+            distance(golden, counts, one) - distance(golden, theirs, one)
             for counts, one in zip(after, golden.roundings, strict=True)
         ),
         sound=not (
@@ -156,14 +165,32 @@ def _beside_the_stored(golden: Golden2020, stored: Floats, theirs: Ints) -> tupl
     held: list[tuple[Ints32, Ints]] = []
     for one in golden.roundings:
         found, _ = round_passes(batch, stored, (one,), held=held)
-        ours = target_distance(batch, stored, found.counts, one)
-        out.append(int((ours - _of(golden, stored, theirs, one))[0]))
+        out.append(distance(golden, found.counts, one) - distance(golden, theirs, one))
         held += [(query, margin_counts(batch, query, theirs)) for query in one.queries]
     return tuple(out)
 
 
-def _of(golden: Golden2020, stored: Floats, counts: Ints, one: RoundPass) -> Ints:
-    return target_distance(golden.batch, stored, counts, one)
+def distance(golden: Golden2020, counts: Ints, one: RoundPass) -> int:
+    """The sum over queries Q of |Q y - round(Q f)|, by plain sums over all cells.
+
+    where y are the counts above, and f what is beyond, the whole parts of the stored estimate;
+    round takes halves to even, as the Bureau's rounder does
+    """
+    whole = np.floor(golden.estimate)
+    above = to_dense(golden.batch, counts, n=len(whole)) - whole
+    beyond = golden.estimate - whole
+    return int(
+        sum(
+            np.abs(_summed(query, above) - np.rint(_summed(query, beyond))).sum()
+            for query in one.queries
+        )
+    )
+
+
+def _summed(query: Ints32, cells: Floats) -> Floats:
+    sums = np.zeros((int(query.max()) + 1, cells.shape[1]))
+    np.add.at(sums, query, cells)
+    return sums
 
 
 def _groups(keep: tuple[int, ...]) -> Any:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
-from headcount.noise.balls import precision
+from headcount.studies.frame.published_noise import GeometricByRatio
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""
 
 TAIL = 1e-5
+LOG_LEFT = 70.0
+"""exp(-70) is 4e-31."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +50,21 @@ class Fit:
 
 
 def magnitudes(law: Law) -> Floats:
-    """Pr[|X| = k] for k = 0, 1, ... until what remains is below 1e-30."""
-    with precision(256):
-        survivals = [1.0]
-        for ball in law.survivals():
-            survivals.append(float(ball.mid()))
-            if survivals[-1] < 1e-30:
-                break
-    tail = np.array(survivals)
-    return np.asarray(tail[:-1] - tail[1:])
+    """Pr[|X| = k] for k = 0, 1, ... until what remains is about 1e-30.
+
+    By the textbook's formulas, a^|k| and exp(-k^2 / (2 sigma^2)) over their sum, in floats: what
+    the samplers' tables are made from is under test.
+    """
+    if isinstance(law, TwoSidedGeometric | GeometricByRatio):
+        rate = -log(law.ratio) if isinstance(law, GeometricByRatio) else float(law.rate)
+        power = rate * np.arange(int(LOG_LEFT / rate) + 2)
+    elif isinstance(law, DiscreteGaussian):
+        last = int(sqrt(2 * LOG_LEFT * float(law.sigma2))) + 2
+        power = np.arange(last) ** 2 / (2 * float(law.sigma2))
+    else:
+        raise TypeError(f"no formula for {law}")
+    weight = np.exp(-power) * np.where(np.arange(power.size) > 0, 2.0, 1.0)
+    return np.asarray(weight / weight.sum())
 
 
 def tail_cut(p: Floats) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.bench.dense import side_by_side
 from headcount.bench.figures import Reading, timed
+from headcount.bench.golden_2020 import SLACK
 from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem, rounding_passes
 from headcount.bench.problems import SETTINGS, problem
 from headcount.solve.batch import Batch
@@ -16,7 +17,7 @@ from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.mip import minimise
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
-from headcount.solve.passes import WITHIN, FitPass, solve_passes
+from headcount.solve.passes import FitPass, solve_passes
 from headcount.solve.target_programs import target_program
 from headcount.solve.target_rounding import margin_counts, round_passes, target_distance
 
@@ -42,12 +43,12 @@ def pass_gaps(seed: int) -> tuple[float, float, float]:
     early = batch.family_weight * (np.arange(len(batch.group)) == 0)
     cost = float((early[:, 0] * (first[:, 0] - batch.margin[:, 0]) ** 2).sum())
     one = replace(batch, weight=np.zeros_like(batch.weight), family_weight=early)
-    band = np.stack([first[:, :1] - WITHIN, first[:, :1] + WITHIN])
+    band = np.stack([first[:, :1] - SLACK, first[:, :1] + SLACK])
     two = replace(batch, family_weight=batch.family_weight - early, band={0: band})
     return (
         _gap(cost, _clarabel(one)),
         _gap(float(objective(two, solved.x)[0]), _clarabel(two)),
-        float(np.abs(last[:, 0] - first[:, 0]).max()) - WITHIN,
+        float(np.abs(last[:, 0] - first[:, 0]).max()) - SLACK,
     )
 
 
@@ -83,7 +84,7 @@ def _least_squares() -> list[Reading]:
         for k in (0, 1)
     ] + [
         Reading(
-            f"totals held within {WITHIN}",
+            f"totals held within {SLACK}",
             int((gaps[:, 2] <= CLOSE).sum()),
             many,
             f"{int((gaps[:, 2] >= -CLOSE).sum())} with a total at the edge",

@@ -21,8 +21,8 @@ READ_SO = (
 )
 STEPS_BESIDE = "What earlier steps change comes on top of it."
 LISTS = (
-    "Which units or levels exist can itself tell of a person. A public list in place of the data "
-    "(units = ..., levels = [...]) protects that too, where the kind of population takes one."
+    "The lists of places and categories come from your data and are published as they are. Use "
+    "public lists if you can: units = ..., levels = [...]."
 )
 
 

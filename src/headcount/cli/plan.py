@@ -45,7 +45,13 @@ def plan(
         list[str],
         typer.Option("--area", help="A union of units: NAME=LEVEL:CODE,CODE; may be repeated."),
     ] = [],  # noqa: B006
-    goal: Annotated[str, typer.Option("--goal", help="Suggest shares: balanced, or minimax.")] = "",
+    goal: Annotated[
+        str,
+        typer.Option(
+            "--goal",
+            help="Suggest shares: balanced (best on average) or minimax (nothing much worse).",
+        ),
+    ] = "",
     want: Annotated[
         list[str],
         typer.Option(

@@ -18,14 +18,13 @@ def protect(
     progress_file: ProgressFile = None,
     only_if: Annotated[
         str,
-        typer.Option(
-            help="Refuse a config whose SHA-256 is another: one changed since you looked."
-        ),
+        typer.Option(help="Run only if the config is still the one you checked: its SHA-256."),
     ] = "",
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.
 
-    The run directory has two halves: release/ is safe to publish, internal/ is not.
+    The run directory has two halves. release/ is what can be published, as safe as its guarantee
+    says, which is printed at the end (identity and some others have none). internal/ is secret.
 
     Example config:
 
@@ -40,7 +39,7 @@ def protect(
       name = "age"
       levels = ["minor", "adult"]
       [mechanism]
-      name = "geometric"              # or identity, raked, averaged, sampling, topdown
+      name = "geometric"              # or topdown, swapping, suppression, cell-key, ...
       epsilon = "1/2"
       [run]
       out = "runs/first"

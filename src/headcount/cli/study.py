@@ -38,6 +38,15 @@ class Studies(TyperGroup):
 
         return command(load_study(cmd_name)) if cmd_name in study_names() else None
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Refuse a study that is not there with those that are."""
+        from headcount.errors import did_you_mean
+
+        names = self.list_commands(ctx)
+        if args and args[0] not in names:
+            ctx.fail(f"No such command {args[0]!r}, expected {did_you_mean(args[0], names)}")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(cls=Studies, no_args_is_help=True, rich_markup_mode=None)
 

@@ -62,8 +62,8 @@ class TableOfPeople:
     @property
     def one_person(self) -> str:
         """What one person is, for the guarantee."""
-        one = "one of the people for whom a row stands" if self.count else "one row of the file"
-        said = f"one person is {one}, and nothing of any other row"
+        one = "counted in one row of the file" if self.count else "one row of the file"
+        said = f"one person is {one}"
         return said + nobodys(self.totals) + left_out_by(self.choice, self.attributes)
 
     @property
@@ -108,7 +108,7 @@ class TableOfPeople:
 
 def nobodys(totals: Totals) -> str:
     """What the guarantee says of rows that are left out: by the setting, not by the data."""
-    return "; a row of totals is left out, and is nobody's" if totals == "drop" else ""
+    return "; rows of totals are left out, and are nobody's" if totals == "drop" else ""
 
 
 def left_out_by(choice: RowChoice, attributes: Sequence[AttributeColumn]) -> str:
@@ -118,4 +118,4 @@ def left_out_by(choice: RowChoice, attributes: Sequence[AttributeColumn]) -> str
     why += [f"rows without a value of {' or '.join(dropped)}"] if dropped else []
     if not why:
         return ""
-    return f"; {' and '.join(why)} are left out, and no record changes into one of them"
+    return f"; {' and '.join(why)} are left out first: who is among them is not covered"

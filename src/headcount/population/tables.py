@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from headcount.errors import InputError, Problems, by_row, one_of
+from headcount.errors import InputError, Problems, by_row, did_you_mean, near_name, one_of
 from headcount.memory import SETTING, gib, memory_limit
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, FrameTable
@@ -213,7 +213,7 @@ def refuse_no_file(path: Path) -> None:
     if path.is_dir():
         raise InputError(name, found="a directory", expected=expected)
     if not path.is_file():
-        raise InputError(name, found="no such file", expected=expected)
+        raise InputError(name, found="no such file", expected=expected + near_name(path))
     known = is_text(path) or path.suffix.lower() in KNOWN
     if not known:
         raise InputError(
@@ -385,7 +385,7 @@ def present(
             name,
             place=f"column{'' if one else 's'} {listed}",
             found="no such column" if one else "no such columns",
-            expected=one_of(header),
+            expected=did_you_mean(missing[0], header, most=12),
         )
     for column in columns:
         if list(header).count(column) > 1:

@@ -14,9 +14,7 @@ GENERAL_LIMITS = (
 )
 """What no differential-privacy guarantee covers, whatever the mechanism."""
 
-CIPHER_NOISE = (
-    "computationally bounded attackers, who cannot break the cipher that the noise was drawn from"
-)
+CIPHER_NOISE = "everybody who cannot break the encryption that makes the noise"
 SEEDED = "the noise comes from a seed, and whoever knows or guesses the seed can remove it again"
 
 

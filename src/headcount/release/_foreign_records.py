@@ -156,7 +156,12 @@ def _levels(attribute: Attribute, role: str, column: str, source: str) -> dict[s
     """The number of the level of each value of a column."""
     atoms = level_atoms(attribute, role)
     if isinstance(atoms, str):
-        raise InputError(source, place=f"column {column!r}", found=atoms, expected="such a level")
+        raise InputError(
+            source,
+            place=f"column {column!r}",
+            found=f"a truth whose {atoms}",
+            expected="such levels",
+        )
     known: dict[str, dict[str, object]] = {
         "QSEX": {"1": "male", "2": "female"},
         "CENHISP": {"1": "not_hispanic", "2": "hispanic"},
@@ -170,6 +175,14 @@ def _levels(attribute: Attribute, role: str, column: str, source: str) -> dict[s
         for number, held in enumerate(atoms)
         if atom in held
     }
+    words = [str(word) for word in known[column].values()]
+    if column in ("QSEX", "CENHISP") and len(numbers) < len(words):
+        raise InputError(
+            source,
+            place=f"column {column!r}",
+            found=f"a truth by {', '.join(map(repr, attribute.levels))} of {attribute.name!r}",
+            expected=f"levels called {' and '.join(map(repr, words))}",
+        )
     if column == "VOTING_AGE" and len(attribute.levels) != 2:
         raise InputError(
             source,

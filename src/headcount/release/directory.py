@@ -1,4 +1,4 @@
-"""A run directory: ``release/`` safe to publish, ``internal/`` not; it survives a crash."""
+"""A run directory: ``release/`` to publish, ``internal/`` secret; it survives a crash."""
 
 from __future__ import annotations
 
@@ -189,8 +189,7 @@ class RunDirectory:
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
                 f"{self.path}: found run {facts.run_id} made with a different config{facts.older}, "
-                f"expected a new directory or the same config, tables of bounds included (to "
-                f"resume it)"
+                f"expected another run.out, or the config and tables of bounds it was made with"
             )
 
     def _strange(self) -> list[str]:

@@ -39,7 +39,7 @@ from headcount.mechanisms import (
     total_loss,
 )
 from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
-from headcount.noise.source import DrawPositions
+from headcount.noise.source import MEASUREMENT, DrawPositions
 from headcount.population import Population
 from headcount.population.record_keys import RecordKeys
 from headcount.privacy import UnitOfPrivacy
@@ -93,6 +93,7 @@ def mechanism_checks(mechanism: Mechanism, examples: Sequence[Population] = ()) 
         support_does_not_depend_on_people,
         guarantee_names_its_unit,
         plan_stays_within_the_guarantee,
+        noise_is_that_of_the_plan,
         repr_makes_it_again,
         parameters_are_frozen,
     ]
@@ -319,6 +320,29 @@ def plan_stays_within_the_guarantee(mechanism: Mechanism, examples: Sequence[Pop
             _require(spent.amount <= loss.amount, f"{spent.amount} planned, {loss.amount} promised")
 
 
+def noise_is_that_of_the_plan(mechanism: Mechanism, examples: Sequence[Population]) -> None:
+    """What is drawn has the laws that the plan states, and no more draws of any.
+
+    The guarantee follows from the plan, so nothing else holds it against what is really done.
+    """
+    for population in examples:
+        plan = Chain.of(mechanism).plan(population.schema, population.geography)
+        planned = {(one.level, one.query, one.law): one.draws for one in plan}
+        if not planned:
+            continue
+        watched = _Watched(_keyed(mechanism, seed=1))
+        list(Chain.of(mechanism).outcomes(Tabulated.of(population), watched, runs=range(1)))
+        drawn: dict[tuple[str, str, Law], set[int]] = {}
+        for stream, law, draws in watched.measured:
+            drawn.setdefault((stream.level, stream.query, law), set()).update(draws)
+        for (level, query, law), numbers in drawn.items():
+            most = planned.get((level, query, law), 0)
+            _require(
+                len(numbers) <= most,
+                f"{query!r} at {level!r} drawn {len(numbers)} times with {law}, {most} planned",
+            )
+
+
 def repr_makes_it_again(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """``eval(repr(mechanism))`` is the same mechanism, with the names of its own module."""
     names: Mapping[str, object] = {
@@ -416,15 +440,22 @@ class _Watched:
 
     def __init__(self, source: Noise) -> None:
         self._source, self.asked = source, list[tuple[object, ...]]()
+        self.measured = list[tuple[Stream, Law, range]]()
         self.key_kind, self.backend = source.key_kind, source.backend
 
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         self.asked.append((stream.address, law, draws))
+        self._note(stream, law, draws)
         return self._source.draw(stream, law, draws=draws)
 
     def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         self.asked.append((stream.address, law, draw))
+        self._note(stream, law, range(draw, draw + 1))
         return self._source.draw_at(stream, law, draw=draw, index=index)
+
+    def _note(self, stream: Stream, law: Law, draws: range) -> None:
+        if stream.purpose == MEASUREMENT:
+            self.measured.append((stream, law, draws))
 
 
 def _keyed(mechanism: Mechanism, *, seed: int) -> KeyedNoise:

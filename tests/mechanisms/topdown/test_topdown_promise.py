@@ -107,7 +107,7 @@ def test_a_release_says_where_its_key_comes_from():
     assert seeded.guarantee.sentences()[0].startswith("NOT PRIVATE, do not publish")
     private = protect(Tabulated.of(village()), mechanism, keyed(RunKey.from_os(), village()))
     assert private.guarantee.exists
-    assert "computationally bounded" in " ".join(private.guarantee.sentences())
+    assert "cannot break the encryption" in " ".join(private.guarantee.sentences())
     off = replace(village(), read_off=("which units exist",))
     listed = protect(
         Tabulated.of(off), mechanism, keyed(RunKey.from_os(), off)

@@ -127,7 +127,10 @@ def test_the_command_lists_the_studies_and_refuses_others():
     assert all(name in listed for name in study_names())
     wrong = runner.invoke(app, ["study", "flaxman-2018"])
     assert wrong.exit_code == 2
-    assert "No such command" in wrong.output
+    assert "No such command 'flaxman-2018', expected one of 'christ-2022'" in wrong.output
+    short = runner.invoke(app, ["study", "petti", "--out", "x"])
+    assert short.exit_code == 2
+    assert "did you mean 'petti-flaxman-2020'?" in " ".join(short.output.split())
     low = runner.invoke(app, ["study", "flaxman-2019", "--out", "x", "--replicates", "0"])
     assert low.exit_code == 2
     assert "greater than or equal to 1" in low.output

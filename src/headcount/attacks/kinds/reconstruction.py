@@ -243,7 +243,7 @@ def has_features(release: Release) -> Support:
     try:
         Features.of(release.schema)
     except InputError as error:
-        return Support(f"the release has {error.found}")
+        return Support(f"it needs {error.expected}; the release has {error.found}")
     return SUPPORTED
 
 

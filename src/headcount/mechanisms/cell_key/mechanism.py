@@ -217,17 +217,15 @@ class CellKey(ChangedTables):
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         zeros = (
-            "a cell in which nobody is stays 0, so that a published count above 0 says that "
-            "somebody is there"
+            "a count of 0 stays 0, so that a published count above 0 says that somebody is there"
             if self.zeros == "stay"
             else "how many empty cells are raised follows from the counts"
         )
         why = (
-            "each count is changed by a random amount that is bounded and belongs to the people in "
-            "the cell: it is the same wherever these people are counted. Bounded changes that are "
-            f"used again have no epsilon; {zeros}. Cells and their totals are changed each by "
-            "itself, and what the tables tell together, or beside what an attacker knows, is not "
-            "bounded. Whoever has the record keys can take every change away again"
+            "there is no epsilon for this method: each count is changed by a bounded random "
+            "amount, the same one wherever the same people are counted. Besides, "
+            f"{zeros}. What all tables tell together, or beside what an attacker knows, is not "
+            "limited. Whoever has the record keys can undo every change"
         )
         exact = ("the total of every table in every unit",) if self.exact_total else ()
         return Guarantee.none(why).also_exact(*exact)

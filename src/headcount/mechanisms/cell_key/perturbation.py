@@ -14,6 +14,11 @@ where
     js   largest count that is never published, but for 0
     stay least probability of no change
 
+A count n of 1 to js becomes 0 or at least js + 1. Then (v + n) (v - (js + 1 - n)) >= 0 for every v,
+so that the variance is at least n (js + 1 - n), and two changes alone have it. Every larger V has a
+law too. Where V is so near to that, or to 0, that not every change can have 1e-8, the three changes
+next to 0 are the only ones.
+
 Counts of 0 stay 0. From row D on (with js > 0: D + js + 1) all rows are alike, and the last one
 serves them all. Marley and Leaver 2011; Giessing 2016; the R package ``ptable``.
 
@@ -28,7 +33,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import floor
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +44,11 @@ WORD = 1 << 64
 """Probabilities are whole multiples of 1 / WORD: what one 64-bit key can tell apart."""
 LEAST = 1e-8
 """The smallest probability of a possible change, as in the R package."""
-SHOWN = 6
-"""Decimals of a variance that is named to a user."""
 SLACK = Fraction(1, 1 << 30)
 """By how much exact rows may miss a bound that the solver met to about 1e-11."""
+NEAR = Fraction(1, 1000)
+"""So near to the smallest variance the solver may not tell 1e-8 from 0, and three changes have all
+but about 1e-7 of the probability: they take its place if it misses a bound."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def perturbation_rows(limits: PerturbationLimits) -> tuple[ChangeLaw, ...]:
     """Rows 0, 1, ... of the table; the last one serves all larger counts."""
     _check(limits)
     last = limits.largest + (limits.blocked + 1 if limits.blocked else 0)
-    _refuse_too_small(range(1, last + 1), limits)
+    _refuse_too_small(limits)
     return (STAYS, *(_row(n, limits) for n in range(1, last + 1)))
 
 
@@ -141,45 +146,51 @@ def _changes(n: int, limits: PerturbationLimits) -> tuple[int, ...]:
     )
 
 
-def _refuse_too_small(counts: range, limits: PerturbationLimits) -> None:
-    """Refuse a variance that some row cannot have, and name one that every row can."""
-    least = {n: smallest_variance(_changes(n, limits), limits) for n in counts}
-    wrong = [n for n, value in least.items() if value is None or limits.variance < value]
-    if not wrong:
-        return
-    needed = [value for value in least.values() if value is not None]
-    raise ConfigError(
-        "cell-key",
-        place="variance",
-        found=f"{limits.variance}, at which a count of {wrong[0]} has no law of mean 0",
-        expected="a smaller 'stay'"
-        if len(needed) < len(least)
-        # Rounded up, and beyond what the solver cannot tell from the smallest.
-        else f"at least {(floor(max(needed) * 10**SHOWN) + 2) / 10**SHOWN:.{SHOWN}f}",
-    )
+def smallest_variance(n: int, limits: PerturbationLimits) -> int:
+    """The smallest variance of any law for a count of n; see the module."""
+    return n * (limits.blocked + 1 - n) if n <= limits.blocked else 0
+
+
+def _refuse_too_small(limits: PerturbationLimits) -> None:
+    """Refuse a variance that some row cannot have, and name the least that every row can."""
+    least = {n: smallest_variance(n, limits) for n in range(limits.blocked + 1)}
+    worst = max(least, key=least.__getitem__)
+    if limits.variance < least[worst]:
+        raise ConfigError(
+            "cell-key",
+            place="variance",
+            found=str(limits.variance),
+            expected=f"at least {least[worst]}: a count of {worst} becomes 0, or "
+            f"{limits.blocked + 1} or more, and stays {worst} on average",
+        )
 
 
 def _row(n: int, limits: PerturbationLimits) -> ChangeLaw:
     changes = _changes(n, limits)
+    if not _room_for_all(changes, limits):
+        return _three_changes(changes, limits)
     row = exact_row(changes, _most_entropy(changes, limits))
-    _check_law(n, row, limits)
-    return row
-
-
-def _check_law(n: int, row: ChangeLaw, limits: PerturbationLimits) -> None:
-    """Refuse a row that misses a bound by more than 2^-30: the solver was not accurate enough."""
-    law = row.probabilities
-    below = [v for v in row.changes if v <= 0] if limits.monotone and 0 in law else []
-    bounds = [limits.variance - row.variance, law.get(0, Fraction(1)) - (limits.stay or 0)]
-    bounds += [law[higher] - law[lower] for lower, higher in pairwise(below)]
-    if row.mean or min(bounds) < -SLACK:
+    if _misses(row, limits) and limits.variance - smallest_variance(n, limits) <= NEAR:
+        row = _three_changes(changes, limits)
+    if _misses(row, limits):
         raise ConfigError(
             "cell-key",
             place="variance",
-            found=f"{limits.variance}, at which the law of a count of {n} misses a bound by more "
-            "than 2^-30",
+            found=f"{limits.variance}, at which the solver's law of a count of {n} misses a bound "
+            "by more than 2^-30",
             expected="other settings",
         )
+    return row
+
+
+def _misses(row: ChangeLaw, limits: PerturbationLimits) -> bool:
+    """Whether a row misses a bound by more than 2^-30, or a variance above 1 by that part of it."""
+    law = row.probabilities
+    below = [v for v in row.changes if v <= 0] if limits.monotone and 0 in law else []
+    bounds = [(limits.variance - row.variance) / max(limits.variance, Fraction(1))]
+    bounds += [law.get(0, Fraction(1)) - (limits.stay or 0)]
+    bounds += [law[higher] - law[lower] for lower, higher in pairwise(below)]
+    return row.mean != 0 or min(bounds) < -SLACK
 
 
 def _bounds(changes: Sequence[int], limits: PerturbationLimits) -> Iterator[tuple[Floats, float]]:
@@ -193,8 +204,8 @@ def _bounds(changes: Sequence[int], limits: PerturbationLimits) -> Iterator[tupl
             yield own[number + 1] - own[number], 0.0
 
 
-def smallest_variance(changes: Sequence[int], limits: PerturbationLimits) -> float | None:
-    """The smallest variance that any law on these changes can have; None if there is no law."""
+def _room_for_all(changes: Sequence[int], limits: PerturbationLimits) -> bool:
+    """Whether some law gives every change the least probability."""
     from scipy.optimize import linprog
 
     rows, low = zip(*_bounds(changes, limits), strict=True)
@@ -207,7 +218,32 @@ def smallest_variance(changes: Sequence[int], limits: PerturbationLimits) -> flo
         b_eq=[1.0, 0.0],
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    return float(found.fun) if found.status == 0 else None
+    return found.status == 0 and limits.variance >= float(found.fun)
+
+
+def _three_changes(changes: Sequence[int], limits: PerturbationLimits) -> ChangeLaw:
+    """The law on the largest change a below 0 and the two next to it, b and c = b + 1.
+
+    Three numbers have one law of mean 0 and second moment M: p_c = (M + a b) / ((c - a) (c - b)),
+    and the others likewise. In whole multiples of 2^-64, c takes up what is left of the mean.
+    """
+    a = max(v for v in changes if v < 0)
+    b, c = [v for v in changes if v >= 0][:2]
+    moment = limits.variance
+    if b == 0:  # p_0 = 1 - M / -a, which is at least stay
+        moment = min(moment, (1 - (limits.stay or Fraction())) * -a)
+    weights = {
+        b: int(WORD * (moment + a * c) / ((b - a) * (b - c))),
+        c: int(WORD * (moment + a * b) / ((c - a) * (c - b))),
+    }
+    weights[a] = WORD - sum(weights.values())
+    off = sum(v * weight for v, weight in weights.items())
+    steps = max(0, -(-off // (b - a)))  # from b to a, until the mean is not above 0
+    off -= steps * (b - a)
+    for v, more in ((a, steps), (b, off - steps), (c, -off)):
+        weights[v] += more
+    some = sorted((v, weight) for v, weight in weights.items() if weight)
+    return ChangeLaw(tuple(v for v, _ in some), tuple(weight for _, weight in some))
 
 
 def _most_entropy(changes: Sequence[int], limits: PerturbationLimits) -> Floats:

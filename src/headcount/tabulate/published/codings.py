@@ -162,11 +162,16 @@ def level_atoms(attribute: Attribute, role: str) -> tuple[Atoms, ...] | str:
     if role == "race":
         if attribute.levels == tuple(str(code) for code in range(1, 64)):
             return tuple(frozenset({code}) for code in range(1, 64))
+        sets = []
         for name in ("seven", "alone"):
             groups = codings()["race", name].layers[0]
-            if attribute.levels == tuple(label for label, _ in groups):
+            sets.append(tuple(label for label, _ in groups))
+            if attribute.levels == sets[-1]:
                 return tuple(atoms for _, atoms in groups)
-        return "race levels are neither the codes 1-63 nor one of the two sets of 7 groups"
+        return (
+            "race levels are neither the codes 1-63 nor one of two sets of 7 groups ("
+            f"{'; '.join(', '.join(one) for one in sets)})"
+        )
     return tuple(frozenset({level}) for level in attribute.levels)
 
 
