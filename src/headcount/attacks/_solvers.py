@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +18,8 @@ from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
 from headcount.errors import ConfigError, HeadcountError
+from headcount.processes import environment, python_command
 from headcount.solve.mip import Program
-from headcount.solve.worker import same_imports
 
 _log = logging.getLogger(__name__)
 
@@ -170,12 +169,12 @@ def _cp_sat(what: str, questions: Sequence[Any], seconds: float) -> list[Any] | 
     raised = 1  # how Python ends after an exception; all else but 0 is a signal or a crash
     sent = {"ask": what, "seconds": seconds, "questions": questions}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
+        python_command("headcount.attacks._cp_sat"),
         input=json.dumps(sent),
         capture_output=True,
         text=True,
         check=False,
-        env=same_imports(),
+        env=environment(),
     )
     if done.returncode not in (0, raised):
         _log.warning("attack: CP-SAT ended with %d: not proven", done.returncode)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -19,11 +18,9 @@ from threading import RLock
 from typing import Any
 
 from headcount.errors import RunError
+from headcount.processes import FOLLOWS, PATIENCE, environment, python_command
 
 log = logging.getLogger(__name__)
-
-PATIENCE = 10.0
-"""Seconds that a process has to end after it was asked to."""
 
 
 @dataclass
@@ -113,9 +110,10 @@ class Jobs:
             command = (*arguments, "--progress-file", str(progress))
             with said.open("wb") as out:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "headcount", *command],
+                    python_command("headcount", *command),
                     cwd=self._folder,
-                    stdin=subprocess.DEVNULL,
+                    env={**environment(self._folder), FOLLOWS: "1"},
+                    stdin=subprocess.PIPE,  # which closes when this program ends, however it does
                     stdout=out,
                     stderr=subprocess.STDOUT,
                 )
