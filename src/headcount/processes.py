@@ -46,7 +46,7 @@ def import_places(*without: Path) -> tuple[str, ...]:
     others are absolute: another process finds the same there from wherever it works.
     """
     main = getattr(sys.modules.get("__main__"), "__file__", None)
-    strange = {_real(place) for place in (".", *without)}
+    strange = {_real("."), *map(_real, without)}
     if main is not None and not sys.flags.safe_path:
         strange.add(_real(Path(main).parent))
     return tuple(dict.fromkeys(_absolute(strange - {_real(HOME)})))
