@@ -78,7 +78,7 @@ def test_a_level_that_is_not_measured_again_is_named(
     answers = expected_answers(planned)
     assert same_as_above(answers, planned.counts.geography) == {"county": "whole"}
     config = write_config(one_county, population=ONE_STATE, mechanism=SHORT)
-    said = headcount("check", "-q", config).out
+    said = headcount("check", config).out
     assert "  county has the units of whole, and is measured with it." in said
     within = next(one.within for one in answers if (one.level, one.query) == ("tract", "total"))
     assert f"  a tract's total within {within}, 19 times of 20, before post-processing" in said
@@ -114,7 +114,7 @@ def test_where_the_time_depends_on_the_data_it_is_not_guessed(
         mechanism='name = "person-swapping"\nrate = "1/20"\nlevel = "tract"',
     )
     assert needs(prepare_run(load_config(config)), so_far=2.0).seconds is None
-    said = headcount("check", "-q", config).out
+    said = headcount("check", config).out
     assert "needs:      a time that depends on the data (progress shows it) of one core" in said
 
 
