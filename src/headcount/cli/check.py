@@ -50,9 +50,9 @@ def check(
 
     The numbers shown are true ones: confidential unless the population is public, and printed on
     standard output only. --quiet leaves out all that depends on the people, and what a run needs:
-    the rest follows from the config and the lists of places and levels. Nothing is drawn, written or spent. A bad config is refused before any
-    data is read. Why a mechanism refuses data is written to internal/ of the run directory, not
-    here.
+    the rest follows from the config and the lists of places and levels. Nothing is drawn, written
+    or spent. A bad config is refused before any data is read. Why a mechanism refuses data is
+    written to internal/ of the run directory, not here.
 
     A config of headcount estimate, with [measurements], is checked by the files alone: each row,
     variance and constraint, as before an estimate.
