@@ -21,6 +21,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from time import monotonic
 
@@ -70,8 +71,11 @@ def kill_runs(drive: Driver, kills: int, *, seed: int) -> Counter[str]:
     return done
 
 
-COMPARED = ["--methods", "swapping,suppression,cell-key,geometric", "--replicates", "1"]
-FILES = {"people": MICRODATA, "towns": TOWNS}
+COMPARED = ["--methods", "person-swapping,suppression,cell-key", "--replicates", "1"]
+ONE_LEVEL = MICRODATA.replace('["county", "tract"]', '["tract"]').replace(
+    'units = "tracts.csv"', ""
+)
+FILES = {"two levels": MICRODATA, "one level": ONE_LEVEL}
 
 
 @dataclass(frozen=True)
@@ -120,52 +124,63 @@ class Compared:
         strangers = [p for p in kept.rglob("*") if p.stat().st_mode & 0o077]
         return found + [f"{path.name} is open to others" for path in strangers]
 
+    def finish(self) -> None:
+        """The same command, to its end."""
+        with self.start() as process:
+            _, said = process.communicate()
+        assert process.returncode == 0, said
+
+    def refuse_difference(self, whole: Compared) -> None:
+        """A comparison that is done has the tables of one that was never killed, and no more."""
+        assert self.outside() == self.left() == [], (self.outside(), self.left())
+        assert self.tables() == whole.tables()
+
     def tables(self) -> dict[str, bytes]:
-        """What was found, but for how long it took."""
+        """What was found."""
         folder = self.home / "comparisons" / "config" / "internal" / "tables"
         return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def kill_comparisons(kills: int, *, seed: int, say: Callable[[str], object]) -> Counter[str]:
-    """Kill as many comparisons, resume each, and compare; any fault is an AssertionError."""
+    """Kill comparisons of each file, go on with the same command, and kill that again.
+
+    One that is done before it is killed is compared with an undisturbed one, and another is begun.
+    Any fault is an AssertionError.
+    """
     generator, done = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for name, population in FILES.items():
             whole = Compared.of(Path(folder) / f"{name}-whole", population)
             began = monotonic()
-            with whole.start() as process:
-                _, said = process.communicate()
-            assert process.returncode == 0, said
+            whole.finish()
             lasts = monotonic() - began
-            assert whole.outside() == whole.left() == [], name
-            while sum(done[key] for key in done if key.startswith(name)) < kills // len(FILES):
+            numbers = count()
+            one = Compared.of(Path(folder) / f"{name}-{next(numbers)}", population)
+            killed = 0
+            while killed < kills // len(FILES):
                 how = generator.choice([signal.SIGTERM, signal.SIGKILL])
-                number = sum(done.values())
-                one = Compared.of(Path(folder) / f"{name}-{number}", population)
                 with one.start() as process:
                     try:
                         process.wait(generator.uniform(0, lasts))
                     except subprocess.TimeoutExpired:
                         process.send_signal(how)
                     _, said = process.communicate()
-                if process.returncode >= 0 and process.returncode != 143:
-                    assert process.returncode == 0, said  # it was done before
-                    shutil.rmtree(one.home.parent)
+                if process.returncode == 0:  # it was done before
+                    one.refuse_difference(whole)
+                    one = Compared.of(Path(folder) / f"{name}-{next(numbers)}", population)
                     continue
                 at = f"{name}, {how.name}, ended with {process.returncode}"
+                # Before headcount itself has begun, Python ends as by any signal.
+                assert process.returncode in (-how, 128 + how), (at, said)
                 assert one.outside() == [], (at, one.outside())
                 left = one.left()
                 assert how is signal.SIGKILL or left == [], (at, left)
-                with one.start() as process:
-                    _, said = process.communicate()
-                assert process.returncode == 0, (at, said)
-                assert one.outside() == one.left() == [], (at, one.outside(), one.left())
-                assert one.tables() == whole.tables(), at
-                say(f"{at}: left in its own cache {left or 'nothing'}, gone when resumed\n")
-                if sum(done.values()) in (0, kills - 1):
-                    say("".join(f"  {line}\n" for line in listing(one)))
-                shutil.rmtree(one.home.parent)
+                say(f"{at}: left in its own cache: {', '.join(left) or 'nothing'}\n")
                 done[f"{name}, {how.name}"] += 1
+                killed += 1
+            one.finish()
+            one.refuse_difference(whole)
+            say("".join(f"  {line}\n" for line in listing(one)))
     return done
 
 

@@ -65,8 +65,10 @@ class Cache:
 
         Its owner alone can read it, and what a killed command had in it besides pieces goes.
         """
-        if folder is not None and folder.is_dir():
-            close_folder(folder)
+        if folder is not None:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
+            close_folder(folder)  # it may have been there
             remove_left_behind(folder)
         return cls(folder)
 
