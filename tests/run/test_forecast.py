@@ -169,7 +169,7 @@ def test_pooled_answers_are_said_and_counted(town: Path) -> None:
     answers = (1 + 2 + 5) * (6 + 2 + 3 + 1)
     assert pooled.remarks[0] == (
         f"TopDown with pooling: from tract up; {answers} answers are drawn for it, and "
-        "pooled ones take 0.0 GiB of disk while it runs"
+        "pooled ones take 0.3 KiB of disk while it runs"
     )
     assert not any("pooled" in remark for remark in plain.remarks)
     found = [needs(one, so_far=0.0).seconds for one in (plain, pooled)]
