@@ -86,8 +86,9 @@ fuzz: $(VENV)/.dev  ## throw damaged input at headcount: make fuzz CASES=10000 S
 extreme: $(VENV)/.dev  ## what check lets pass, protect completes: make extreme CASES=5000 SEED=1
 	nice -n 10 $(BIN)/python -m tests.fuzz.extreme $(CASES) --seed $(SEED)
 
-kills: $(VENV)/.dev  ## kill runs of five mechanisms at random moments: make kills CASES=300 SEED=1
+kills: $(VENV)/.dev  ## kill runs of five mechanisms, and comparisons, at random moments: make kills CASES=300 SEED=1
 	nice -n 10 $(BIN)/python -m tests.run.kills $(CASES) --seed $(SEED)
+	nice -n 10 $(BIN)/python -m tests.run.kills $(CASES) --seed $(SEED) --comparisons
 
 lock: $(TOOLS)/.installed  ## write the locks in requirements/ anew; UPGRADE=1 takes newer versions
 	$(TOOLS)/bin/python requirements/make_lock.py $(if $(UPGRADE),--upgrade)

@@ -42,7 +42,8 @@ def test_a_failure_leaves_the_old_file_and_no_other(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
-def test_the_file_has_the_permissions_of_any_other_file(tmp_path: Path):
+def test_the_file_has_the_permissions_of_any_other_file_of_an_open_folder(tmp_path: Path):
+    tmp_path.chmod(0o755)
     (tmp_path / "plain.txt").write_text("x")
     write_text_atomic(tmp_path / "atomic.txt", "x")
     modes = {(tmp_path / name).stat().st_mode for name in ("plain.txt", "atomic.txt")}

@@ -7,7 +7,21 @@ The names below load on first use, so that ``import headcount`` stays light.
 Imports point one way, from the command line down to the schema; see docs/architecture.md.
 """
 
-from __future__ import annotations
+# ruff: noqa: E402 - no import, not even from __future__, before the first lines have run
+
+import sys
+
+
+def _started_by_name() -> bool:
+    """Whether this is ``python -m headcount``, of which nothing but this package is loaded yet."""
+    asked = sys.orig_argv[-len(sys.argv)].partition(".")[0] if sys.argv[:1] == ["-m"] else ""
+    return asked == "headcount" or (asked.startswith("-") and asked.endswith("mheadcount"))
+
+
+if _started_by_name() and not sys.flags.safe_path:
+    # Python then imports from the folder it is started in before all others: that of the data,
+    # and a file json.py that came with them would be run. Before the first import that could.
+    del sys.path[0]
 
 import ast
 from importlib import import_module

@@ -115,6 +115,23 @@ def make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, no more open than what they are in."""
+    if not folder.is_dir():
+        above = folder.absolute().parent
+        make_folder(above)
+        folder.mkdir(mode=_no_more_open(0o777, above), exist_ok=True)
+
+
+def _no_more_open(mode: int, folder: Path) -> int:
+    """Without what the folder itself forbids: a file of a folder that is closed to others is too.
+
+    So that it stays closed where it is copied to; and whatever the umask, which can only take away.
+    """
+    allowed = mode_of(folder.stat())
+    return mode if allowed is None else mode & allowed
+
+
 @contextlib.contextmanager
 def removing(remove: Callable[[], None], where: str) -> Iterator[None]:
     """Remove files in the end, however it comes.
@@ -144,16 +161,18 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def temporary_beside(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+def temporary_beside(path: Path, *, mode: int | None = None) -> Iterator[BinaryIO]:
     """A new file in the folder of ``path``, for ``take_name``; it goes if it gets no other name.
 
     The folder is the same because a name can be given only within one file system. The file's own
-    name is unlike any other, so that several may be written at once.
+    name is unlike any other, so that several may be written at once. Without a ``mode`` it is as
+    open as the umask lets it be, and no more than its folder.
     """
+    chosen = _no_more_open(0o666, path.parent) if mode is None else mode
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     # An opener rather than tempfile: the finished file gets the usual permissions of the user's
     # umask, where tempfile would leave it readable by the owner only.
-    with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+    with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, chosen)) as stream:
         try:
             with naming(path):
                 yield stream
@@ -195,7 +214,7 @@ def _take_free_name(temporary: Path, path: Path) -> bool:
     return True
 
 
-def write_bytes_atomic(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+def write_bytes_atomic(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace ``path`` by ``data``: a crash leaves the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same directory, are flushed to disk, and take the final

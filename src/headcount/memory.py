@@ -75,8 +75,11 @@ def _own_limits() -> list[int]:
 
 
 def gib(count: int) -> str:
-    """A number of bytes for a message."""
-    return f"{count / 2**30:,.1f} GiB"
+    """A number of bytes for a message: in GiB, or in a smaller unit where that would be 0.0."""
+    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= unit / 20:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count} bytes"
 
 
 def _told(text: str) -> int:

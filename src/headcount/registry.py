@@ -15,33 +15,43 @@ both distributions, and so is a part without the base class of its kind.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from pkgutil import iter_modules
 from traceback import extract_tb
 
 from headcount.errors import ConfigError, HeadcountError, PluginError, did_you_mean
 from headcount.numbers import shown
+from headcount.processes import import_places
 
 OURS = "headcount"
 
 
 def _places() -> tuple[tuple[str, int], ...]:
-    """Where distributions are looked for, and since when each place is as it is."""
-    return tuple((one, Path(one).stat().st_mtime_ns) for one in sys.path if Path(one).is_dir())
+    """Where distributions are looked for, and since when each place is as it is.
+
+    Not in the folder of the data: who wrote those has no word in what is run.
+    """
+    return tuple(
+        (one, Path(one).stat().st_mtime_ns) for one in import_places() if Path(one).is_dir()
+    )
 
 
 @lru_cache(maxsize=16)
 def _entry_points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     """Entry points of a group; read again when something is installed, since that is slow."""
-    return tuple(entry_points(group=group))
+    found: dict[str, EntryPoints] = {}  # as when Python imports, the first place with a name has it
+    for one in distributions(path=[place for place, _ in places]):
+        if points := one.entry_points.select(group=group):
+            found.setdefault(one.name, points)
+    return tuple(chain.from_iterable(found.values()))
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, capl
     script = tmp_path / "aborts"
     script.write_text("#!/bin/sh\nkill -ABRT $$\n")
     script.chmod(0o755)
-    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", str(script))
+    monkeypatch.setattr("headcount.processes.sys.executable", str(script))
     found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))
     assert not found.proven[0]
     assert "CP-SAT ended with -6: not proven" in caplog.text

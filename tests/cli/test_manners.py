@@ -19,7 +19,7 @@ from headcount.cli.app import EXAMPLES, main
 from headcount.cli.options import print_json
 from headcount.cli.show import show_table
 from headcount.run.protect import protect_run
-from tests.run.town import LEDGER, make_ledger, people, write_config, write_town
+from tests.run.town import LEDGER, MICRODATA, make_ledger, people, write_config, write_town
 
 ROOT = Path(__file__).parents[2]
 Say = Callable[..., str]
@@ -62,11 +62,41 @@ def test_check_answers_programs_with_what_a_run_would_do(say: Say, town: Path):
     assert found["answers"][0]["within_19_of_20"] > 0
     assert found["read"]["people"] == len(people())
     quiet = json.loads(say("check", "--json", "--quiet", config))
-    assert set(quiet) == set(found) - {"read"}
-    timed = ("read", "needs")  # how long a run takes is measured anew
-    assert [quiet[name] for name in found if name not in timed] == [
-        value for name, value in found.items() if name not in timed
-    ]
+    assert quiet == {name: found[name] for name in found if name not in ("read", "needs")}
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        'name = "topdown"\nepsilon = 1',
+        'name = "geometric"\nepsilon = 0.5',
+        'name = "sampling"\nfraction = 0.5',
+        'name = "cell-key"\ntables = { by_sex = ["sex"] }',
+    ],
+)
+def test_a_quiet_check_says_the_same_of_neighbouring_files(
+    say: Say, tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
+):
+    alone, crowd = ("b", "b2", "m", "adult"), ("a", "a1", "f", "minor")
+    said: list[list[str]] = []
+    for rows in ([crowd] * 9, [crowd] * 8 + [alone], [crowd] * 7 + [alone] * 2, [crowd] * 10):
+        write_town(tmp_path, rows=rows)
+        config = write_config(tmp_path, mechanism=mechanism)
+        said.append([say("check", "--quiet", *more, config) for more in ([], ["--json"])])
+    assert said[0] == said[1] == said[2] == said[3]
+    assert "needs" not in said[0][0] + said[0][1]
+    loud = json.loads(say("check", "--json", config))
+    assert loud["needs"]["memory"] > 0
+    assert loud["read_from_data"] == []
+
+
+def test_a_quiet_check_says_that_it_depends_on_lists_read_from_the_data(say: Say, town: Path):
+    off = MICRODATA.replace('units = "tracts.csv"\n', "")
+    config = write_config(town, population=off)
+    said = " ".join(say("check", "--quiet", config).split())
+    assert "What is printed here depends on lists that were read from the data: " in said
+    assert "depends on lists" not in say("check", config)
+    assert json.loads(say("check", "--quiet", "--json", config))["read_from_data"]
 
 
 def test_protect_and_evaluate_answer_programs(say: Say, town: Path):
@@ -182,8 +212,9 @@ def test_a_shell_completes_commands_options_and_studies():
 # --- Ctrl-C ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal of Unix")
-def test_a_run_stopped_with_ctrl_c_says_that_it_resumes_and_does(town: Path):
+@pytest.mark.skipif(os.name != "posix", reason="sends signals of Unix")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_run_that_is_stopped_says_that_it_resumes_and_does(town: Path, name: str, code: int):
     config = write_config(town)
     program = """
 import sys
@@ -207,9 +238,9 @@ main()
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "drawing\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.Signals[name])
         _out, err = process.communicate(timeout=300)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert err.splitlines()[-1] == "stopped: the same command resumes"
     assert "Traceback" not in err
     assert (protect_run(config) / "release/manifest.json").is_file()
@@ -232,7 +263,7 @@ def test_a_stopped_command_without_a_run_says_that_nothing_is_half_written(
 def test_exit_codes_stand_in_the_help_and_in_the_docs(say: Say):
     codes = EXAMPLES.split("Exit codes:")[1]
     listed = [int(line.split()[0]) for line in codes.strip().splitlines()]
-    assert listed == [0, 1, 2, 3, 130]
+    assert listed == [0, 1, 2, 3, 130, 143]
     assert "Exit codes:" in say("--help")
     text = (ROOT / "docs/commands.md").read_text("utf-8")
     assert [f"| {code} |" in text for code in listed] == [True] * len(listed)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
 import pytest
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.errors import RunError
+from headcount.processes import environment
 from headcount.run.browser import opened
 from headcount.run.folder import Folder
+from headcount.run.jobs import Jobs
 from headcount.studio.app import Studio
 from headcount.studio.serve import HOST, Server
+from tests.run.town import write_config, write_town
 
 
 def test_the_command_serves_until_it_is_idle(tmp_path: Path):
@@ -28,6 +33,69 @@ def test_the_command_serves_until_it_is_idle(tmp_path: Path):
     assert re.search(rf"headcount studio: http://{HOST}:\d+/open\?token=\S+", said.stdout)
     assert said.stdout.endswith("the studio has stopped\n")
     assert said.stderr == ""
+
+
+BUSY = """
+import sys
+from headcount.studio import app
+
+class Busy(app.Studio):
+    def __post_init__(self):
+        super().__post_init__()
+        self.jobs.start("compare", ["compare", "config.toml", "--replicates", "400"])
+        print(self.jobs.find("compare").process.pid, flush=True)
+
+app.Studio = Busy
+sys.argv = ["headcount", "studio", sys.argv[1], "--no-browser"]
+from headcount.cli.app import main
+main()
+"""
+
+
+def is_at_work(pid: int) -> bool:
+    """Whether a process is there, and not only waits to be taken note of."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="looks at /proc")
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_a_studio_that_is_ended_takes_its_jobs_with_it(tmp_path: Path, how: str):
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    home.mkdir()
+    temporary.mkdir()
+    write_town(home)
+    write_config(home)
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", BUSY, str(home)],
+        env={**environment(), "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as studio:
+        assert studio.stdout is not None
+        job = int(studio.stdout.readline())
+        studio.stdout.readline()  # it says where it is, and so is at work
+        while not (home / "comparisons").is_dir():
+            assert is_at_work(job)
+            sleep(0.05)
+        studio.send_signal(signal.Signals[how])
+        _, said = studio.communicate(timeout=300)
+    while is_at_work(job):  # which a studio that was killed does not wait for
+        assert how == "SIGKILL", "the studio has not waited for its job"
+        sleep(0.05)
+    if how == "SIGKILL":
+        assert {path.suffix for path in temporary.rglob("*.*")} <= {".progress"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tempfile.tempdir", str(temporary))
+            Jobs(home).close()  # the next one
+    else:
+        assert studio.returncode == 128 + signal.Signals[how]
+        assert said.splitlines()[-1] == "stopped: nothing was left half written"
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path):

@@ -122,7 +122,7 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused(
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
     monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')
-    assert "raked: memory: found tables that need up to 0.0 GiB at once, expected at most" in said
+    assert "raked: memory: found tables that need up to 3.0 KiB at once, expected at most" in said
     monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed)
     protect_run(write_config(town, mechanism='name = "raked"\nepsilon = 1', out="fits"))
 
@@ -136,7 +136,7 @@ def test_noise_to_record_beyond_the_free_disk_is_refused(
         "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
     )
     said = refused(town, 'name = "averaged"\nepsilon = 1', run='noise = "opendp"')
-    assert "averaged: run.noise: found 0.0 GiB of noise to record before use" in said
+    assert "averaged: run.noise: found 0.9 KiB of noise to record before use" in said
 
 
 def test_pooled_answers_beyond_the_free_disk_are_refused(
@@ -149,6 +149,7 @@ def test_pooled_answers_beyond_the_free_disk_are_refused(
     )
     said = refused(town, 'name = "topdown"\nepsilon = 1\npool = true')
     assert (
-        "topdown: pool: found 0.0 GiB of pooled answers (from tract up), expected at most" in said
+        "topdown: pool: found 0.3 KiB of pooled answers (from tract up), expected at most the "
+        "0.1 KiB that are free" in said
     )
     assert "or pool_from a higher level" in said

@@ -78,7 +78,7 @@ def test_a_level_that_is_not_measured_again_is_named(
     answers = expected_answers(planned)
     assert same_as_above(answers, planned.counts.geography) == {"county": "whole"}
     config = write_config(one_county, population=ONE_STATE, mechanism=SHORT)
-    said = headcount("check", "-q", config).out
+    said = headcount("check", config).out
     assert "  county has the units of whole, and is measured with it." in said
     within = next(one.within for one in answers if (one.level, one.query) == ("tract", "total"))
     assert f"  a tract's total within {within}, 19 times of 20, before post-processing" in said
@@ -114,7 +114,7 @@ def test_where_the_time_depends_on_the_data_it_is_not_guessed(
         mechanism='name = "person-swapping"\nrate = "1/20"\nlevel = "tract"',
     )
     assert needs(prepare_run(load_config(config)), so_far=2.0).seconds is None
-    said = headcount("check", "-q", config).out
+    said = headcount("check", config).out
     assert "needs:      a time that depends on the data (progress shows it) of one core" in said
 
 
@@ -169,7 +169,7 @@ def test_pooled_answers_are_said_and_counted(town: Path) -> None:
     answers = (1 + 2 + 5) * (6 + 2 + 3 + 1)
     assert pooled.remarks[0] == (
         f"TopDown with pooling: from tract up; {answers} answers are drawn for it, and "
-        "pooled ones take 0.0 GiB of disk while it runs"
+        "pooled ones take 0.3 KiB of disk while it runs"
     )
     assert not any("pooled" in remark for remark in plain.remarks)
     found = [needs(one, so_far=0.0).seconds for one in (plain, pooled)]

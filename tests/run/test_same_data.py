@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -117,6 +118,46 @@ def test_a_fresh_ledger_is_no_way_round_and_a_moved_one_is_the_same(town: Path):
     protect_run(write_config(town, run=run, out="second"))
 
 
+def test_an_older_copy_of_the_ledger_is_refused_with_the_way_out(town: Path):
+    """Put back from a backup, it would let the second release be paid for again."""
+    note, book = town / "people.csv.ledger.json", town / "ledger.db"
+    assert json.loads(note.read_text())["spends"] == "1"
+    backup = book.read_bytes()
+    protect_run(write_config(town, run=LEDGER, out="second"))
+    last = Ledger.open(book).history("town")[-1].run_id
+    assert json.loads(note.read_text())["last_run"] == last
+    newest = book.read_bytes()
+    book.write_bytes(backup)
+    third = write_config(town, run=LEDGER, out="third")
+    for command in (protect_run, lambda path: prepare_run(load_config(path))):
+        with pytest.raises(RunError) as caught:
+            command(third)
+        said = str(caught.value)
+        assert "found a ledger with 1 spends on 'town' and not run" in said
+        assert f"expected the 2 that {note} knows of, the last of them run {last}" in said
+        assert "Put the newest copy in its place. If there is none, make a new ledger" in said
+    assert not (town / "third").exists()
+    book.write_bytes(newest)
+    protect_run(third)
+
+
+def test_a_copy_from_before_the_dataset_was_declared_is_older_too(town: Path):
+    note = town / "people.csv.ledger.json"
+    known = json.loads(note.read_text())
+    note.write_text(json.dumps({**known, "dataset": "another"}))
+    with pytest.raises(RunError, match="found a ledger with 0 spends on 'another'"):
+        prepare_run(load_config(write_config(town, run=LEDGER, out="second")))
+
+
+def test_a_note_that_knows_less_than_the_ledger_is_brought_up_to_date(town: Path):
+    """One of an earlier version, or of a run that was killed between its spend and the note."""
+    note = town / "people.csv.ledger.json"
+    known = json.loads(note.read_text())
+    note.write_text(json.dumps({key: known[key] for key in ("ledger", "dataset", "identity")}))
+    protect_run(write_config(town, run=LEDGER, out="second"))
+    assert json.loads(note.read_text())["spends"] == "2"
+
+
 def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
     (town / "elsewhere").mkdir()
     (town / "elsewhere" / "others.csv").symlink_to(town / "people.csv")
@@ -129,9 +170,12 @@ def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
 
 
 def test_a_damaged_note_is_found(town: Path):
-    (town / "people.csv.ledger.json").write_text("{}")
-    with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
-        protect_run(write_config(town, run=LEDGER, out="second"))
+    note = town / "people.csv.ledger.json"
+    known = json.loads(note.read_text())
+    for damaged in ({}, [], {**known, "spends": "many"}, {**known, "spends": None}):
+        note.write_text(json.dumps(damaged))
+        with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
+            protect_run(write_config(town, run=LEDGER, out="second"))
 
 
 def test_a_note_that_cannot_be_left_is_warned_about(
@@ -145,7 +189,7 @@ def test_a_note_that_cannot_be_left_is_warned_about(
 
     monkeypatch.setattr("headcount.run._note.write_text_atomic", refuse)
     protect_run(write_config(tmp_path, run=LEDGER))
-    assert "a config that leaves the ledger out will not be noticed" in caplog.text
+    assert "a config that leaves the ledger out, or names an older copy of it, will" in caplog.text
 
 
 def test_a_generated_population_is_known_by_its_recipe(tmp_path: Path):

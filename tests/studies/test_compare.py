@@ -395,6 +395,12 @@ class _Noon:
         return "1 January 2030, 12:00 UTC"
 
 
+def to_publish(folder: Path) -> dict[str, bytes]:
+    public = folder / "compared" / "publish"
+    files = sorted(path for path in public.rglob("*") if path.is_file())
+    return {str(path.relative_to(public)): path.read_bytes() for path in files}
+
+
 @pytest.mark.usefixtures("at_noon")
 def test_two_populations_with_one_public_domain_give_the_same_version_to_publish(tmp_path):
     made = []
@@ -404,9 +410,7 @@ def test_two_populations_with_one_public_domain_give_the_same_version_to_publish
         write_town(folder, rows=rows)
         write_config(folder, mechanism='name = "topdown"\nepsilon = 1')
         compare_run(folder / "config.toml", quick(), out=folder / "compared")
-        public = folder / "compared" / "publish"
-        files = sorted(path for path in public.rglob("*") if path.is_file())
-        made.append({str(path.relative_to(public)): path.read_bytes() for path in files})
+        made.append(to_publish(folder))
     assert made[0] == made[1]
     assert {"report.html", "manifest.json", "tables/cases.csv", "tables/predicted.csv"} <= {
         *made[0]
@@ -416,6 +420,32 @@ def test_two_populations_with_one_public_domain_give_the_same_version_to_publish
         for name in ("one", "two")
     ]
     assert whole[0] != whole[1]  # the test could fail
+
+
+READ_OFF = """
+kind = "microdata"
+file = "people.csv"
+geography = { columns = ["state", "county"] }
+attribute = [{ name = "sex" }]
+"""
+
+
+@pytest.mark.usefixtures("at_noon")
+def test_lists_read_from_the_data_do_not_tell_of_one_who_moved_to_a_second_state(tmp_path):
+    made = []
+    for name, last in (("one", "s,s2,f"), ("two", "t,t1,f"), ("three", "s,s2,x")):
+        folder = tmp_path / name
+        folder.mkdir()
+        rows = ["state,county,sex", *("s,s1,f" for _ in range(30)), "s,s2,f", "s,s1,m", last]
+        (folder / "people.csv").write_text("\n".join(rows) + "\n")
+        write_config(folder, population=READ_OFF, mechanism='name = "topdown"\nepsilon = 1')
+        compare_run(folder / "config.toml", quick(methods=TWO), out=folder / "compared")
+        made.append(to_publish(folder))
+    assert made[0] == made[1] == made[2]
+    page = made[0]["report.html"].decode()
+    assert page.index("depends on lists that were read from the data") < page.index("promises")
+    assert "Predicted errors</h2>" not in page
+    assert made[0]["tables/predicted.csv"].decode().splitlines() == ["case,level,query,within"]
 
 
 def test_a_domain_read_from_the_data_is_not_shown(tmp_path):

@@ -13,7 +13,6 @@ import json
 import logging
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +23,8 @@ from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
 from headcount.errors import ConfigError, HeadcountError
+from headcount.processes import environment, python_command
 from headcount.solve.mip import MachineError, Program
-from headcount.solve.worker import same_imports
 
 _log = logging.getLogger(__name__)
 
@@ -194,12 +193,12 @@ def _cp_sat(what: str, questions: Sequence[Any], steps: int) -> list[Any] | None
     patience = PATIENCE * len(questions)
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
+            python_command("headcount.attacks._cp_sat"),
             input=json.dumps(sent),
             capture_output=True,
             text=True,
             check=False,
-            env=same_imports(),
+            env=environment(),
             timeout=patience,
         )
     except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from io import TextIOWrapper
@@ -31,6 +32,7 @@ from headcount.cli import (
     study,
 )
 from headcount.errors import HeadcountError
+from headcount.processes import Terminated, own_process
 
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
 
@@ -64,14 +66,22 @@ Exit codes:
   2    refused: the command, the config or the data; the message says what was expected
   3    the machine: disk full, no permission, too little memory
   130  stopped with Ctrl-C: what was finished is kept
+  143  asked to end by the system or another program (SIGTERM): the same as 130
 """
 
 RESUMES = ("protect", "estimate", "study", "demo", "compare")
 """Commands that go on where they were when they are given again."""
 
 
+CTRL_C = 130
+
+
 class StoppedError(Exception):
-    """Somebody pressed Ctrl-C during a command."""
+    """Somebody pressed Ctrl-C during a command, or asked its process to end."""
+
+    def __init__(self, command: str, exit_code: int) -> None:
+        super().__init__(command)
+        self.exit_code = exit_code
 
 
 class Commands(TyperGroup):
@@ -81,8 +91,9 @@ class Commands(TyperGroup):
         """Run a command; ``Any`` is click's context, which typer keeps to itself."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise StoppedError(ctx.invoked_subcommand or "") from None
+        except KeyboardInterrupt as stopped:
+            code = stopped.exit_code if isinstance(stopped, Terminated) else CTRL_C
+            raise StoppedError(ctx.invoked_subcommand or "", code) from None
 
 
 app = typer.Typer(
@@ -135,6 +146,7 @@ app.add_typer(ledger.app, name="ledger")
 
 def main() -> None:
     """Run a command; an expected error is one clear line on standard error and exit code 2."""
+    own_process()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal without some letter gets "?"
             stream.reconfigure(errors="replace")
@@ -145,8 +157,9 @@ def main() -> None:
     except StoppedError as stopped:
         resumes = str(stopped) in RESUMES
         what = "the same command resumes" if resumes else "nothing was left half written"
-        typer.secho(f"stopped: {what}", err=True)
-        sys.exit(130)
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            typer.secho(f"stopped: {what}", err=True)
+        sys.exit(stopped.exit_code)
     except HeadcountError as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson
+from headcount.cli.options import AsJson, only_warnings
 from headcount.numbers import in_plain_numbers
 
 if TYPE_CHECKING:
@@ -24,12 +24,22 @@ LISTS = (
     "The lists of places and categories come from your data and are published as they are. Use "
     "public lists if you can: units = ..., levels = [...]."
 )
+DEPENDS = (
+    "What is printed here depends on lists that were read from the data: {}. It may be published "
+    "only where these may be."
+)
 
 
 def check(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Do not show what was read.")
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            callback=only_warnings,
+            help="Show only what follows from the config and the lists of places and levels.",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -39,9 +49,10 @@ def check(
     and the time, memory and disk that a run needs.
 
     The numbers shown are true ones: confidential unless the population is public, and printed on
-    standard output only. Nothing is drawn, written or spent. A bad config is refused before any
-    data is read. Why a mechanism refuses data is written to internal/ of the run directory, not
-    here.
+    standard output only. --quiet leaves out all that depends on the people, and what a run needs:
+    the rest follows from the config and the lists of places and levels. Nothing is drawn, written
+    or spent. A bad config is refused before any data is read. Why a mechanism refuses data is
+    written to internal/ of the run directory, not here.
 
     A config of headcount estimate, with [measurements], is checked by the files alone: each row,
     variance and constraint, as before an estimate.
@@ -61,7 +72,8 @@ def check(
     planned = prepare_run(load_config(config))
     read = None if quiet else summarize(planned.counts, planned.reading)
     if as_json:
-        print_json(_plain(planned) | ({} if read is None else {"read": asdict(read)}))
+        more = {} if read is None else {"needs": _needs(planned), "read": asdict(read)}
+        print_json(_plain(planned) | more)
         return
     if read is not None:
         show_reading(read, public=planned.public, counted=planned.counts.counted)
@@ -77,7 +89,10 @@ def check(
         typer.echo(f"  {sentence}")
     if planned.counts.read_off and not planned.public:
         _say(LISTS)
-    _show_needs(planned)
+    if not quiet:
+        _show_needs(planned)
+    elif planned.counts.read_off and not planned.public:
+        _say(DEPENDS.format(", ".join(planned.counts.read_off)))
     typer.echo("all right: nothing was drawn, written or spent")
 
 
@@ -122,9 +137,9 @@ def _check_estimate(config: Path, *, as_json: bool) -> None:
 
 
 def _plain(planned: Prepared) -> dict[str, Any]:
-    """What a run would do, for programs; true numbers are under ``read`` and ``needs`` alone."""
+    """What a run would do, for programs: from the config and the lists of places and levels."""
     from headcount.release.receipt import guarantee_to_json
-    from headcount.run.forecast import expected_answers, needs
+    from headcount.run.forecast import expected_answers
 
     geography = planned.counts.geography
     return {
@@ -146,8 +161,15 @@ def _plain(planned: Prepared) -> dict[str, Any]:
         "guarantee": guarantee_to_json(planned.guarantee),
         "in_words": planned.guarantee.sentences(),
         "remarks": planned.remarks,
-        "needs": asdict(needs(planned, so_far=process_time())),
+        "read_from_data": planned.counts.read_off,
     }
+
+
+def _needs(planned: Prepared) -> dict[str, Any]:
+    """What a run needs: it depends on how many counts are not 0."""
+    from headcount.run.forecast import needs
+
+    return asdict(needs(planned, so_far=process_time()))
 
 
 def _show_answers(planned: Prepared) -> None:

@@ -31,7 +31,7 @@ OnEngine = Annotated[
 ]
 
 
-def _only_warnings(context: typer.Context, quiet: bool) -> bool:
+def only_warnings(context: typer.Context, quiet: bool) -> bool:
     """With --quiet the log says warnings alone, until the command ends."""
     if quiet:
         log = logging.getLogger("headcount")
@@ -45,7 +45,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        callback=_only_warnings,
+        callback=only_warnings,
         help="Print only where the result is, and warnings; show no progress.",
     ),
 ]

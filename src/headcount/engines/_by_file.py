@@ -10,6 +10,7 @@ its digest, and is unpickled only if that is right.
 from __future__ import annotations
 
 import gc
+import os
 import pickle
 import secrets
 import socket
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 from headcount.errors import ConfigError, HeadcountError, RunError
 
@@ -52,12 +53,13 @@ class HandedWork(Generic[T, R]):
 
     def put_function(self, function: Callable[[T], R]) -> None:
         """Write what is done with each piece."""
-        (self.folder / FUNCTION).write_bytes(_sealed(function))
+        with _private(self.folder / FUNCTION) as file:
+            file.write(_sealed(function))
 
     def put_pieces(self, job: int, pieces: Iterable[T]) -> list[PiecePlace]:
         """Write the pieces of a job into one file."""
         found, end = [], 0
-        with (self.folder / f"pieces-{job}").open("wb") as file:
+        with _private(self.folder / f"pieces-{job}") as file:
             for number, piece in enumerate(pieces):
                 start, end = end, end + file.write(_sealed(piece))
                 found.append(PiecePlace(job, number, start, end))
@@ -86,7 +88,8 @@ class HandedWork(Generic[T, R]):
             made = _Refused(error)
         target = self._result(place)
         attempt = target.with_name(f"{target.name}.{secrets.token_hex(6)}")
-        attempt.write_bytes(_sealed(made))
+        with _private(attempt) as file:
+            file.write(_sealed(made))
         attempt.replace(target)
 
     def take(self, place: PiecePlace) -> R:
@@ -103,6 +106,11 @@ class HandedWork(Generic[T, R]):
 
     def _result(self, place: PiecePlace) -> Path:
         return self.folder / f"result-{place.job}-{place.number}"
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file that its owner alone can read, whatever the umask."""
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 @lru_cache(maxsize=1)

@@ -12,13 +12,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from time import sleep
 
-from headcount.files import POSIX, make_private, open_own, removing
+from headcount.files import POSIX, make_private, open_own, removing, stranger
 
 HANDED = "handed-"
-"""How the name of such a folder begins."""
+"""How the name of such a folder begins; among temporary files it says whose it is."""
+OF_OURS = f"headcount-{HANDED}"
 LOCK, UNNAMED = "lock", "lock.new"
 PATIENCE, PAUSE = 20, 0.1
 """How often removing a folder is tried, and the seconds between."""
@@ -26,10 +27,17 @@ PATIENCE, PAUSE = 20, 0.1
 
 @contextmanager
 def handed_folder(within: Path | None) -> Iterator[Path]:
-    """A new folder in another, or among temporary files."""
+    """A new folder in another, or among temporary files.
+
+    There those of processes that were killed are removed first: no run comes back to them.
+    """
     if within is not None:
         make_private(within)
-    own = Path(mkdtemp(prefix=HANDED, dir=within)).absolute()
+    else:
+        for left in Path(gettempdir()).glob(f"{OF_OURS}*"):
+            if _is_own(left) and _is_left(left):
+                _remove(left)
+    own = Path(mkdtemp(prefix=OF_OURS if within is None else HANDED, dir=within)).absolute()
     with removing(lambda: _remove(own), str(own)), _locked(own):
         yield own
 
@@ -57,6 +65,13 @@ def _locked(folder: Path) -> Iterator[None]:
         if POSIX:
             unnamed.rename(folder / LOCK)
         yield
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        return not stranger(folder.lstat())
+    except FileNotFoundError:  # removed meanwhile
+        return False
 
 
 def _is_left(folder: Path) -> bool:

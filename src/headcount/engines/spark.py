@@ -98,6 +98,8 @@ def spark_context() -> Any:
             expected="the extra headcount[spark], which brings it",
         ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Else PySpark looks for Spark above the folder it is started in, before its own.
+    os.environ.setdefault("SPARK_HOME", _spark_home())
     try:
         SparkContext._ensure_initialized()  # starts Java, which reads the usual configuration
     except PySparkRuntimeError:
@@ -118,7 +120,19 @@ def spark_context() -> Any:
     for name, value in defaults.items():
         settings.setIfMissing(name, value)
     settings.set("spark.ui.showConsoleProgress", "false")  # commands have a bar of their own
-    return SparkContext.getOrCreate(settings)
+    context = SparkContext.getOrCreate(settings)
+    # Its Python is started in the same folder, and would import from there.
+    context.environment["PYTHONSAFEPATH"] = "1"
+    return context
+
+
+def _spark_home() -> str:
+    """Spark as PySpark brings it, or the other version that it can be told to bring."""
+    import pyspark
+
+    own = Path(pyspark.__file__).resolve().parent
+    other = own / "spark-distribution"
+    return str(other if (other / "bin" / "spark-submit").is_file() else own)
 
 
 def lacking() -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from headcount.files import write_bytes_atomic
+from headcount.files import make_folder, write_bytes_atomic
 from headcount.mechanisms.suppression.rules import too_small
 from headcount.release.layout import published_stem
 from headcount.release.published import FLAG, PUBLISHED, PublishedCells, flagged_frame
@@ -45,7 +45,7 @@ def curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.Data
 def write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.DataFrame:
     """Write every protected table for the curator; how many cells have which flag."""
     most, rows = release.withholding.thresholds.cell, []
-    (folder / FLAGGED).mkdir(exist_ok=True)
+    make_folder(folder / FLAGGED)
     for one in release.published:
         if one.name not in release.rules.tables:
             continue  # published whole or not at all

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headcount.errors import ConfigError, PrivacyError
+from headcount.files import make_folder
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, Pooling, PostTabular, PreTabular
 from headcount.mechanisms._measured import Measured
@@ -374,7 +375,7 @@ class Chain:
             own = context
             if len(self.steps) > 1 and context.curator is not None:
                 folder = context.curator / f"{number + 1}-{step.name}"
-                folder.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
                 own = replace(context, curator=folder)
             with MECHANISMS.naming(step):
                 step.check(population)

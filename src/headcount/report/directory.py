@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount._version import __version__
 from headcount.errors import RunError
-from headcount.files import write_text_atomic
+from headcount.files import make_folder, write_text_atomic
 from headcount.report.html import save_figures, write_report
 from headcount.report.model import Report
 
@@ -62,8 +62,8 @@ def write_study(
 
     ``not_private`` is what the manifest says about why this is no release.
     """
-    (out / "tables").mkdir(parents=True, exist_ok=True)
-    (out / "figures").mkdir(exist_ok=True)
+    make_folder(out / "tables")
+    make_folder(out / "figures")
     (out / MANIFEST).unlink(missing_ok=True)
     # What an unfinished study left may have been made from other settings.
     for leftover in (*out.rglob(".*.tmp"), *out.glob("tables/*.csv"), *out.glob("figures/*")):

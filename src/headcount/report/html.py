@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount.errors import InputError, RunError
-from headcount.files import open_own, user_cache, write_bytes_atomic, write_text_atomic
+from headcount.files import make_folder, open_own, user_cache, write_bytes_atomic, write_text_atomic
 from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
 from headcount.report.specs import chart_spec, save_figure, vegalite_version
@@ -35,7 +35,7 @@ def write_report(report: Report, path: Path) -> None:
     """Write ``report`` to ``path``, whole or not at all."""
     path = Path(path)
     text = render_html(report)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_text_atomic(path, text)
     log.info("wrote report %s (%.1f MB)", path, len(text) / 1e6)
 

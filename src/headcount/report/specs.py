@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.files import write_bytes_atomic, write_text_atomic
+from headcount.files import make_folder, write_bytes_atomic, write_text_atomic
 from headcount.report.legends import STATIC_WIDTH
 from headcount.report.theme import theme_config
 
@@ -74,7 +74,7 @@ def save_figure(
     target = Path(path_without_suffix)
     svg = svg_of(chart, alt_text=alt_text, title=title)
     png = png_of(svg)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     write_text_atomic(target.with_name(target.name + ".svg"), svg)
     write_bytes_atomic(target.with_name(target.name + ".png"), png)
     log.debug("wrote figure %s as svg and png", target)

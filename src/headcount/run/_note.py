@@ -1,6 +1,7 @@
-"""A note beside a data file that says in which ledger its releases are recorded.
+"""A note beside a data file that says in which ledger its releases are recorded, and how many.
 
-So that a config which leaves the ledger out, or names a fresh one, does not go unseen.
+So that a config which leaves the ledger out, or names a fresh one, does not go unseen, nor a ledger
+that was put back from a backup and has forgotten what was spent since.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ def note_of(data: Path) -> Path:
 
 
 def refuse_unrecorded(data: Path | None, ledger: Ledger | None) -> None:
-    """Refuse data whose releases are recorded in a ledger that the config does not name."""
+    """Refuse data whose releases are recorded in a ledger that the config does not name.
+
+    Nor may it be an older copy of that ledger, which would give back what was spent since.
+    """
     if data is None or (known := _read(note_of(data))) is None:
         return
     if ledger is not None and ledger.identity == known["identity"]:
+        _refuse_older(note_of(data), known, ledger)
         return
     raise ConfigError(
         str(note_of(data)),
@@ -37,16 +42,50 @@ def refuse_unrecorded(data: Path | None, ledger: Ledger | None) -> None:
     )
 
 
-def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
-    """Write the note, before the first spend on a file; where that is not possible, say so."""
-    if data is None or _read(note_of(data)) is not None:
+def _refuse_older(note: Path, known: dict[str, str], ledger: Ledger) -> None:
+    declared = {one.name for one in ledger.datasets()}
+    runs = (
+        [one.run_id for one in ledger.history(known["dataset"])]
+        if (known["dataset"] in declared)
+        else []
+    )
+    spends, last = int(known["spends"]), known["last_run"]
+    if len(runs) >= spends and (not last or last in runs):
         return
-    known = {"ledger": str(ledger.path), "dataset": dataset, "identity": ledger.identity}
+    raise RunError(
+        f"{ledger.path}: found a ledger with {len(runs)} spends on {known['dataset']!r} and "
+        f"{'' if last in runs else 'not '}run {last}, expected the {spends} that {note} knows of, "
+        f"the last of them run {last}: this is an older copy, which would give back what was spent "
+        "since. Put the newest copy in its place. If there is none, make a new ledger whose total "
+        "is what is left after all releases, also those that this copy has forgotten (each receipt "
+        "states its loss), name it in the config and delete the note"
+    )
+
+
+def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
+    """Write the note, before and after a spend on a file; where that is not possible, say so.
+
+    Before, so that no spend is without one; after, and before noise is drawn, so that it knows of
+    this one. A run that is killed in between leaves a note that knows less than the ledger.
+    """
+    if data is None:
+        return
+    runs = [one.run_id for one in ledger.history(dataset)]
+    known = {
+        "ledger": str(ledger.path),
+        "dataset": dataset,
+        "identity": ledger.identity,
+        "spends": str(len(runs)),
+        "last_run": runs[-1] if runs else "",
+    }
+    if _read(note_of(data)) == known:
+        return
     try:
         write_text_atomic(note_of(data), json.dumps(known, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         log.warning(
-            "%s: cannot be written (%s): a config that leaves the ledger out will not be noticed",
+            "%s: cannot be written (%s): a config that leaves the ledger out, or names an older "
+            "copy of it, will not be noticed",
             note_of(data),
             error.strerror,
         )
@@ -57,8 +96,10 @@ def _read(note: Path) -> dict[str, str] | None:
         return None
     try:
         known = json.loads(note.read_text(encoding="utf-8"))
-        return {key: str(known[key]) for key in ("ledger", "dataset", "identity")}
-    except (ValueError, TypeError, KeyError, RecursionError):
+        found = {key: str(known[key]) for key in ("ledger", "dataset", "identity")}
+        spends, last = int(known.get("spends", 0)), str(known.get("last_run", ""))
+        return {**found, "spends": str(spends), "last_run": last}
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         raise RunError(
             f"{note}: found a damaged note, expected the ledger in which releases are recorded"
         ) from None

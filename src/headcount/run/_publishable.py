@@ -56,8 +56,13 @@ def publishable(
     ledger: Path | None = None,
     dataset: str = "",
 ) -> Findings:
-    """Findings that do not depend on the data."""
-    predicted = [row for way in offer.ways for row in _predicted(way, domain)]
+    """Findings that do not depend on the data.
+
+    Errors are predicted for the levels of places and attributes: of lists that were read from the
+    data they would tell whether a level has one unit or more.
+    """
+    known = () if domain.read_off else offer.ways
+    predicted = [row for way in known for row in _predicted(way, domain)]
     described = [row for path in releases for row in _described(path, ledger, dataset)]
     return Findings(
         settings=settings,

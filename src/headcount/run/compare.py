@@ -179,7 +179,7 @@ def compare(
     data = Tabulated.of(population)
     folder = None if cache is None else Path(cache)
     work = Work(
-        cache=Cache(folder),
+        cache=Cache.opened(folder),
         engine=engine_named(engine, folder),
         progress=progress,
     )
@@ -217,7 +217,7 @@ def compare_run(
     kept = out.with_name(f"{out.name}.cache")
     for folder in (out, kept):
         refuse_unsafe(folder)
-    work = Work(cache=Cache(kept), engine=engine_named(engine, kept), progress=progress)
+    work = Work(cache=Cache.opened(kept), engine=engine_named(engine, kept), progress=progress)
     found = _compared(
         data,
         settings,

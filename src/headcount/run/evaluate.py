@@ -14,7 +14,7 @@ from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
 from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import MadeTruth, Truth
-from headcount.files import mode_of, write_text_atomic
+from headcount.files import make_folder, mode_of, write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
@@ -90,7 +90,7 @@ def evaluate_run(
         engine=engine_named(engine, internal),
     )
     folder = internal / "evaluation"
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     recipe = f"headcount evaluate {path.name}"
     return _written(evaluation, release, folder, recipe=recipe, public=prepared.public)
 

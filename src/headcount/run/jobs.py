@@ -9,21 +9,29 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from io import BufferedReader
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any
 
+from headcount.engines.handed import handed_folder
 from headcount.errors import RunError
+from headcount.processes import FOLLOWS, PATIENCE, environment, python_command
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 10.0
-"""Seconds that a process has to end after it was asked to."""
+LAST_WORDS = 20_000
+"""Bytes that are kept of what a job says."""
+
+SOON = 1.0
+"""Seconds in which the last words of a process that has ended are here."""
+
+ASKED = 128
+"""A command that was asked to end does so with this and the number of the signal."""
 
 
 @dataclass
@@ -31,15 +39,28 @@ class Job:
     """One command at work, or done.
 
     where
-        said       a file with what it writes on its outputs
         progress   a file with how far it is
+        said       what it writes on its outputs: in memory, since it may quote the data
     """
 
     arguments: tuple[str, ...]
     process: subprocess.Popen[bytes]
-    said: Path
     progress: Path
+    said: bytearray = field(default_factory=bytearray)
     cancelled: bool = False
+
+    def __post_init__(self) -> None:
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        """Take what it says, as long as it says anything."""
+        out = self.process.stdout
+        assert isinstance(out, BufferedReader)
+        with out:
+            while more := out.read1():
+                self.said += more
+                del self.said[:-LAST_WORDS]
 
     @property
     def running(self) -> bool:
@@ -58,15 +79,18 @@ class Job:
     @property
     def words(self) -> str:
         """What it has written: answers and errors, never a true count."""
-        said = self.said.read_text(encoding="utf-8", errors="replace")[-20_000:]
+        if not self.running:
+            self._listener.join(SOON)  # something that it has started may hold its output open
+        said = self.said.decode("utf-8", errors="replace")
         return said if self.cancelled or (self.process.poll() or 0) >= 0 else f"{said}{self.ending}"
 
     @property
     def ending(self) -> str:
         """How it has failed, without values of the data, which its own words may quote."""
         code = self.process.poll() or 0
-        if code < 0:
-            return f"The command was ended from outside (signal {-code})."
+        if code < 0 or code > ASKED:
+            number = -code if code < 0 else code - ASKED
+            return f"The command was ended from outside (signal {number})."
         return str(self.how_far().get("fault", f"The command ended with exit code {code}."))
 
     def described(self) -> dict[str, Any]:
@@ -87,7 +111,8 @@ class Jobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._scratch = TemporaryDirectory(prefix="headcount-jobs-")
+        self._until_closed = ExitStack()
+        self._scratch = self._until_closed.enter_context(handed_folder(None))
         self._jobs: dict[str, Job] = {}
         self._lock = RLock()
         self._numbers = count()
@@ -108,18 +133,16 @@ class Jobs:
             if before is not None and before.running:
                 return before
             number = next(self._numbers)
-            said = Path(self._scratch.name) / f"{number}.txt"
-            progress = Path(self._scratch.name) / f"{number}.progress"
-            command = (*arguments, "--progress-file", str(progress))
-            with said.open("wb") as out:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "headcount", *command],
-                    cwd=self._folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=subprocess.STDOUT,
-                )
-            self._jobs[about] = Job(tuple(arguments), process, said, progress)
+            progress = self._scratch / f"{number}.progress"
+            process = subprocess.Popen(
+                python_command("headcount", *arguments, "--progress-file", str(progress)),
+                cwd=self._folder,
+                env={**environment(self._folder), FOLLOWS: "1"},
+                stdin=subprocess.PIPE,  # which closes when this program ends, however it does
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            self._jobs[about] = Job(tuple(arguments), process, progress)
             log.info("jobs: started %s", arguments[0])
             return self._jobs[about]
 
@@ -146,4 +169,4 @@ class Jobs:
         """Stop everything."""
         for about in list(self._jobs):
             self.cancel(about)
-        self._scratch.cleanup()
+        self._until_closed.close()

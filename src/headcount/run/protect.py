@@ -289,6 +289,7 @@ def _make(
     if ledger is not None:
         leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)
+        leave_note(config.population.data_file, ledger, config.run.dataset)
     noise = _noise(config, prepared, key, directory)
     measured = directory.release / MEASUREMENTS
     context = Context(

@@ -35,7 +35,7 @@ def run_study(
     if study_is_there(out, study=name, settings=identity):
         return out / "report.html"
     folder = (cache or out.with_name(f"{out.name}.cache")) if study.keeps else None
-    work = Work(cache=Cache(folder), engine=engine_named(engine, folder), progress=progress)
+    work = Work(cache=Cache.opened(folder), engine=engine_named(engine, folder), progress=progress)
     findings = study.run(settings, work)
     provenance = gather_provenance(
         recipe=settings.recipe(study=name, out=out.name),

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats
+from headcount.processes import environment, python_command
 from headcount.solve.mip import ENDLESS, MachineError, Program, SolverError, load
 
-COMMAND = (sys.executable, "-P", "-m", "headcount.solve.worker")
-"""-P: nothing is imported from the folder in which headcount happens to run."""
+COMMAND = python_command("headcount.solve.worker")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,6 @@ class SolverAnswer:
     status: str
     x: Floats | None
     dual: Floats | None = None
-
-
-def same_imports() -> dict[str, str]:
-    """The environment for another process that imports from where this one does."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 PIVOTS = 10
@@ -72,7 +67,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=same_imports(),
+            env=environment(),
         )
 
     def ask(

@@ -24,8 +24,9 @@ from zipfile import BadZipFile, ZipFile
 
 import polars as pl
 
+from headcount.engines.handed import remove_left_behind
 from headcount.errors import InputError
-from headcount.files import write_bytes_atomic
+from headcount.files import close_folder, make_private, write_bytes_atomic
 
 T = TypeVar("T")
 Frames = dict[str, pl.DataFrame]
@@ -58,6 +59,19 @@ class Cache:
 
     folder: Path | None = None
 
+    @classmethod
+    def opened(cls, folder: Path | None) -> Cache:
+        """The folder for a command that begins, or begins again after it was killed.
+
+        Its owner alone can read it, and what a killed command had in it besides pieces goes.
+        """
+        if folder is not None:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
+            close_folder(folder)  # it may have been there
+            remove_left_behind(folder)
+        return cls(folder)
+
     def get(
         self, make: Callable[[], T], *, name: str, inputs: str, made_by: str, codec: Codec[T]
     ) -> T:
@@ -82,8 +96,8 @@ class Cache:
             except DAMAGE as error:
                 _log.warning("%s: the file is damaged (%s) and is made again", path, error)
         made = make()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_bytes_atomic(path, codec.to_bytes(made))
+        make_private(path.parent)
+        write_bytes_atomic(path, codec.to_bytes(made), mode=0o600)
         return made
 
 

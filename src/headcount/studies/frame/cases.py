@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
 from headcount.attacks.kinds import Attack
+from headcount.engines.handed import handed_folder
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import InputError
 from headcount.evaluation.attacked import attack
@@ -96,16 +96,17 @@ def releases(
     seed: int,
     runs: range | None = None,
     engine: Engine | None = None,
+    within: Path | None = None,
 ) -> Iterator[Released]:
     """Yield the releases of a case in the order of its runs, or of some of them.
 
     A release that does not depend on chance is made once and yielded for every run. What the
-    curator has of a run is there until the next is asked for.
+    curator has of a run is there until the next is asked for: in a folder of its own ``within``
+    another, which is as confidential as the people, or among temporary files.
     """
     chain = Chain.of(case.mechanism)
     noise = seeded_noise(chain, seed=seed, digest=data.digest, words=case.words, label=case.label)
-    with TemporaryDirectory() as folder:
-        internal = Path(folder)
+    with handed_folder(within) as internal:
         protected = chain.cut(data).counts
         truth = MadeTruth(
             counts=data.counts, protected=protected, folders=(internal,), mechanism=chain
@@ -155,7 +156,8 @@ def run_cases(
 
         def make() -> T:
             people = data(case) if callable(data) else data
-            return reduce(releases(case, people, seed=seed, runs=runs, engine=engine))
+            made = releases(case, people, seed=seed, runs=runs, engine=engine, within=cache.folder)
+            return reduce(made)
 
         if codec is None:
             return make()
