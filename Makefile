@@ -37,7 +37,7 @@ help:  ## list the targets
 
 install: $(VENV)/.runtime  ## install: the command is .venv/bin/headcount
 
-demo: $(VENV)/.runtime  ## install, protect an embedded population, say where the report is
+demo: $(VENV)/.runtime  ## install, compare ways to protect an embedded population, say where the report is
 	$(BIN)/headcount demo
 
 test: lint  ## install, then ruff, mypy, import-linter and pytest
