@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.report.browser import close_browser
+from tests.slow import listed
 
 # A deadline per example is a wall time, which depends on what else the machine is doing.
 settings.register_profile("headcount", deadline=None)
@@ -28,6 +29,18 @@ def _as_loud_as_before() -> Iterator[None]:
     before = log.level
     yield
     log.setLevel(before)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and put its files first: at the end no worker waits for a long one."""
+    slow = listed()
+    places = {line.partition("::")[0]: place for place, line in reversed([*enumerate(slow)])}
+    known = set(slow)
+    for item in items:
+        test = item.nodeid.split("[")[0]
+        if test in known or test.partition("::")[0] in known:
+            item.add_marker("slow")
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(slow)))
 
 
 def pytest_sessionfinish() -> None:
