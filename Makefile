@@ -27,17 +27,18 @@ NAME ?=
 CASES ?= 200
 SEED ?= 1
 UPGRADE ?=
-# Files are dealt whole to the workers, so that what a file prepares is prepared once.
-PYTEST_ARGS ?= --numprocesses auto --dist loadfile
+# Files are dealt whole to the workers, so that what a file prepares is prepared once; those of slow
+# tests first, so that at the end no worker waits for another.
+PYTEST_ARGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install spark demo test test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime  ## install: the command is .venv/bin/headcount
 
-demo: $(VENV)/.runtime  ## install, protect an embedded population, say where the report is
+demo: $(VENV)/.runtime  ## install, compare ways to protect an embedded population, say where the report is
 	$(BIN)/headcount demo
 
 test: lint  ## install, then ruff, mypy, import-linter and pytest
@@ -48,6 +49,9 @@ test: lint  ## install, then ruff, mypy, import-linter and pytest
 	@command -v java >/dev/null && test -e $(VENV)/.spark || \
 	  echo "NOTE: no Java on the path, or no 'make spark', so the tests of the engine spark were SKIPPED." \
 	  ".ci/run never skips them."
+
+test-fast: $(VENV)/.dev  ## the quick tests alone, in less than two minutes: for the inner loop
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not browser and not spark"
 
 test-needs: $(VENV)/.dev  ## only the tests that need a browser or Spark ('make spark')
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "browser or spark"

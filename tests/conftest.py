@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.report.browser import close_browser
+from tests.slow import listed
 
 # A deadline per example is a wall time, which depends on what else the machine is doing; so is the
 # time after which the making of examples counts as too slow.
@@ -47,6 +48,18 @@ def pytest_runtest_makereport(
             report.outcome = "failed"
             report.longrepr = f"{item.nodeid}: found no mark {need!r}, expected @pytest.mark.{need}"
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and put its files first: at the end no worker waits for a long one."""
+    slow = listed()
+    places = {line.partition("::")[0]: place for place, line in reversed([*enumerate(slow)])}
+    known = set(slow)
+    for item in items:
+        test = item.nodeid.split("[")[0]
+        if test in known or test.partition("::")[0] in known:
+            item.add_marker("slow")
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(slow)))
 
 
 def pytest_sessionfinish() -> None:

@@ -141,6 +141,8 @@ def test_multinomials_of_small_numbers_are_those_of_any_version(seed, people, we
     )
     one = multinomial(ours, people[0], chances[0])
     assert one.tolist() == theirs.multinomial(people[0], chances[0]).tolist()
+    alike = multinomial(ours, [people[0]] * 3, chances[0])
+    assert alike.tolist() == theirs.multinomial(people[0], chances[0], size=3).tolist()
     assert ours.random() == theirs.random()
 
 

@@ -41,8 +41,11 @@ def multinomial(rng: np.random.Generator, n: ArrayLike, p: ArrayLike) -> Ints:
     # both out. The last cell takes none in any version, and the one before must not become it.
     open_ = np.broadcast_to(chances > 0, drawn.shape).copy()
     open_[:, -1] = True
-    chances, people = np.broadcast_to(chances, drawn.shape), np.broadcast_to(people, rows)
-    for row in np.flatnonzero(people).tolist():
-        here = open_[row]
-        drawn[row, here] = frozen.multinomial(people[row], chances[row, here])
+    if len(chances) == 1 and people.size and people[0] > 0 and (people == people[0]).all():
+        drawn[:, open_[0]] = frozen.multinomial(people[0], chances[0, open_[0]], size=rows)
+    else:
+        chances, people = np.broadcast_to(chances, drawn.shape), np.broadcast_to(people, rows)
+        for row in np.flatnonzero(people).tolist():
+            here = open_[row]
+            drawn[row, here] = frozen.multinomial(people[row], chances[row, here])
     return drawn if np.ndim(n) or np.ndim(p) > 1 else drawn[0]

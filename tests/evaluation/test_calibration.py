@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
+from headcount.evaluation import calibration
 from headcount.evaluation.calibration import (
     Recipe,
     calibrate,
@@ -50,6 +52,79 @@ def test_a_histogram_of_many_residuals_too():
     assert epl_of_histogram(values, numbers) == pytest.approx(
         published(residuals).max_abs, rel=1e-9
     )
+
+
+RECIPES = [
+    Recipe(),
+    Recipe(kernel_factor=0.02),  # narrow: densities between values that are far apart vanish
+    Recipe(range_percentile=99.0, range_multiplier=1.5),  # points beyond the last value
+]
+
+
+def one_by_one(z: float, *, n: int, draws: int, seed: int, recipe: Recipe) -> list[float]:
+    """EPL of pure noise as it is defined: each sample is drawn, and each density summed, alone."""
+    rng = np.random.default_rng([seed, n])
+    found = []
+    for _ in range(draws):
+        if n < calibration.MONOTONE_FROM:
+            one, other = np.floor(rng.standard_exponential((2, n)) / z)
+            residuals = one - other
+        else:
+            reach = int(np.ceil((np.log(n) + 30) / z))
+            values = np.arange(-reach, reach + 1)
+            weight = np.exp(-z * np.abs(values))
+            residuals = np.repeat(values, multinomial(rng, n, weight / weight.sum()))
+        loss = published(
+            residuals,
+            kernel_factor=recipe.kernel_factor,
+            range_percentile=recipe.range_percentile,
+            range_multiplier=recipe.range_multiplier,
+        ).max_abs
+        found.append(np.nan if loss is None else loss)
+    return found
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(
+    ("z", "n"),
+    [(2.5, 40), (1.1, 2), (0.4, 156), (0.03, 900), (0.002, 20), (1.5, 2_000), (0.06, 12_432)],
+)
+def test_all_samples_at_once_have_the_epl_of_each_alone(z, n, recipe):
+    wanted = one_by_one(z, n=n, draws=12, seed=5, recipe=recipe)
+    found = geometric_epl(z, n=n, draws=12, seed=5, recipe=recipe)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("z", "n"), [(0.4, 156), (0.06, 2_663)])
+def test_neither_room_nor_sparseness_changes_a_loss(z, n, monkeypatch):
+    wanted = geometric_epl(z, n=n, draws=20, seed=5)
+    monkeypatch.setattr(calibration, "_ROOM", 1_000)
+    np.testing.assert_allclose(geometric_epl(z, n=n, draws=20, seed=5), wanted, rtol=1e-12)
+    monkeypatch.setattr(calibration, "_SPARSE", 0)
+    np.testing.assert_allclose(geometric_epl(z, n=n, draws=20, seed=5), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("z", "n"), [(0.4, 156), (0.06, 2_663)])
+def test_more_draws_begin_with_the_first(z, n):
+    asked = calibration._Samples(n=n, seed=5, recipe=Recipe())
+    first = asked.losses(z, 7).copy()
+    asked.losses(2 * z, 3)
+    np.testing.assert_allclose(asked.losses(z, 30), geometric_epl(z, n=n, draws=30, seed=5))
+    np.testing.assert_array_equal(asked.losses(z, 7), first)
+
+
+def test_calibrations_are_those_of_versions_that_drew_one_sample_after_the_other():
+    made = {
+        (0.5, 150): 0.08282528518106219,
+        (0.3, 900): 0.12262189495439754,
+        (0.2, 1_500): 0.08992430899386437,
+        (0.1, 2_663): 0.05248636728902894,
+        (1.0, 2_663): 0.9991946026155331,
+        (0.05, 12_432): 0.035065199214303955,
+        (0.03, 539_428): 0.02801314661520976,
+    }
+    found = {(epl, n): calibrate(epl, n=n) for epl, n in made}
+    assert found == {key: pytest.approx(z, rel=1e-9) for key, z in made.items()}
 
 
 def test_undefined_where_all_residuals_are_equal_or_few():

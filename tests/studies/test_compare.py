@@ -176,7 +176,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"preset": "slow"}, "--preset: found 'slow', expected one of 'quick', 'thorough'"),
+        ({"preset": "slow"}, "--preset: found 'slow', expected one of 'quick', 'thorough', 'demo'"),
         ({"replicates": 0}, "--replicates: found 0, expected 1 or more"),
         ({"epsilon": (Fraction(0),)}, "--epsilon: found 0, expected distinct numbers above 0"),
         ({"seed": -1}, "--seed: found -1, expected 0 to"),

@@ -12,6 +12,8 @@ from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet
 if TYPE_CHECKING:
     import polars as pl
 
+    from headcount.run.compare import ComparedRun
+
 
 def compare(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/compare.md.")],
@@ -19,7 +21,9 @@ def compare(
         Path | None,
         typer.Option(help="A folder for the reports; comparisons/CONFIG if not given."),
     ] = None,
-    preset: Annotated[str, typer.Option(help="quick (minutes) or thorough.")] = "quick",
+    preset: Annotated[
+        str, typer.Option(help="demo (seconds), quick (minutes) or thorough.")
+    ] = "quick",
     methods: Annotated[
         str, typer.Option(help="Methods to try, by name, with commas; else those of the preset.")
     ] = "",
@@ -65,8 +69,6 @@ def compare(
       headcount compare config.toml --methods topdown,geometric --epsilon 0.5,1,2
       headcount compare config.toml --preset thorough --out comparisons/thorough
     """
-    import polars as pl
-
     from headcount.cli.options import print_json, progress_of
     from headcount.progress import fault_noted
     from headcount.run.compare import compare_run
@@ -87,29 +89,49 @@ def compare(
             engine=engine,
             progress=progress_of(quiet=quiet or as_json, file=progress_file),
         )
-    memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")
     if as_json:
         print_json(
             {
                 "report": done.internal,
                 "publish": done.publish,
                 "confidential": not done.public,
-                "memo": memo,
+                "memo": _memo(done),
             }
         )
         return
     if not quiet:
-        _show(memo, public=done.public)
+        show_memo(done)
     typer.echo(f"report:     {done.internal}{'' if done.public else ' (confidential)'}")
     typer.echo(f"to publish: {done.publish}")
 
 
-def _show(memo: pl.DataFrame, *, public: bool) -> None:
-    """The memo's table, shortened for a terminal."""
+MEMO = {
+    "case": "case",
+    "guarantee": "guarantee",
+    "leaf_percent": "smallest places, %",
+    "above_percent": "one level up, %",
+    "worst_percent": "worst group, %",
+    "withheld_people_percent": "withheld, %",
+    "found_percent": "attack right, %",
+    "guess_percent": "guess right, %",
+}
+"""What of the memo a terminal shows, in short words."""
+
+
+def show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
+    """The memo's table, shortened for a terminal: what each case costs and gives away."""
     from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
 
-    if not public:
+    if not done.public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
-    columns = {"case": "case", "guarantee": "guarantee", "leaf_percent": "error %"}
-    show_table(memo.select(list(columns)).rename(columns), title="errors of the smallest totals")
+    memo = _memo(done).select(list(MEMO))
+    empty = [one.name for one in memo if one.null_count() == memo.height]
+    memo = memo.drop({*empty, *without}).rename(MEMO, strict=False)
+    show_table(memo, title="how far off totals are, and what an attacker gets right")
+
+
+def _memo(done: ComparedRun) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.read_csv(done.internal.parent / "tables" / "memo.csv")

@@ -9,27 +9,55 @@ import typer
 
 from headcount.cli.options import Quiet
 
-STATE = "WA"
-"""The state of the paper's own examples: 39 counties, 2,663 enumeration districts."""
+CONFIG = Path(__file__).with_suffix(".toml")
+"""What the demo compares."""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("headcount-demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Protect one state of a synthetic 1940 census at eight values of epsilon, and report.
+    """Protect made-up people in eight ways, attack each, and compare them in a report.
 
-    It is the study petti-flaxman-2020 for one state, random samples for comparison included, and
-    takes a minute or two.
+    Noise with a guarantee (TopDown, with pooling, plain) beside swapping, suppression, cell keys
+    and rounding, on towns of 6,000 people. The config is written beside the report, to be changed
+    and given to ``headcount compare``.
 
     Example: headcount demo
     """
+    from headcount.cli.compare import show_memo
     from headcount.cli.options import progress_of
-    from headcount.run.study import run_study
-    from headcount.studies.petti_flaxman_2020.settings import STUDY, Settings
+    from headcount.run.compare import compare_run
+    from headcount.studies.compare.settings import Settings
 
-    report = run_study(STUDY, out, Settings(states=(STATE,)), progress=progress_of(quiet=quiet))
+    config = out.with_name(f"{out.name}.toml")
+    _write(config)
+    done = compare_run(
+        config,
+        Settings(preset="demo"),
+        out=out,
+        progress=progress_of(quiet=quiet),
+    )
     if quiet:
-        typer.echo(f"report: {report}")
+        typer.echo(f"report: {done.internal}")
         return
-    typer.echo(f"Done. Open the report in a browser:\n  {report.resolve()}")
+    show_memo(done, without=("guarantee", "guess_percent"))
+    typer.echo(f"Change {config} and give it to headcount compare, or put your own people into it.")
+    typer.echo(f"Done. Open the report in a browser:\n  {done.internal.resolve()}")
+
+
+def _write(config: Path) -> None:
+    """Put the config there, unless it is there already; a file of the user's is left alone."""
+    from headcount.errors import InputError
+
+    text = CONFIG.read_text(encoding="utf-8")
+    if not config.exists():
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(text, encoding="utf-8")
+    elif config.read_text(encoding="utf-8", errors="replace") != text:
+        raise InputError(
+            str(config),
+            found="another file than the demo's config",
+            expected="no file of that name, or --out with another name; "
+            "a config of yours is for headcount compare",
+        )

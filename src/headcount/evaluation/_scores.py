@@ -13,6 +13,12 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.evaluation._relative import beside_size
 from headcount.evaluation._tallied import ComparedPairs, tally
+from headcount.evaluation._true_answers import (
+    counts_at,
+    possible_answer,
+    possible_groups,
+    true_answers,
+)
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
 from headcount.evaluation.published_answers import published_answers
 from headcount.mechanisms.histogram import clips_answers
@@ -79,12 +85,13 @@ def answers(
         yield from published_answers(counts, release, level, queries, cells)
         return
     clipped = clips_answers(release)
-    truth, released = counts.at(level).matrix, release.table(level)
+    released = release.table(level)
     missing = release.as_counts().missing_at(level)
     for query in queries:
-        answer = query.matrix(schema)[:, possible_groups(query, schema)]
+        answer = possible_answer(query, schema)
         gone = None if missing is None else (missing @ answer) > 0
-        yield query, _pairs(truth, released, answer, cells, clipped, missing=gone)
+        exact = true_answers(counts, level, query, schema)
+        yield query, _pairs(exact, released, answer, cells, clipped, missing=gone)
 
 
 def _queries(schema: Schema, only: Sequence[str]) -> list[Query]:
@@ -96,7 +103,7 @@ def _queries(schema: Schema, only: Sequence[str]) -> list[Query]:
 
 
 def _pairs(
-    truth: Any,
+    exact: Any,
     released: Any,
     answer: Any,
     cells: CellSet,
@@ -108,7 +115,7 @@ def _pairs(
     made: Any = released @ answer
     if clipped:
         made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
-    return pair_counts(truth @ answer, made, cells=cells, missing=missing)
+    return pair_counts(exact, made, cells=cells, missing=missing)
 
 
 def tallied_answers(
@@ -121,14 +128,16 @@ def tallied_answers(
     if isinstance(release, TablesRelease) or release.as_counts().missing_at(level) is not None:
         yield from answers(counts, release, level, cells, only=only)
         return
-    truth, table = counts.at(level).matrix, release.table(level)
+    truth, table = counts_at(counts, level).matrix, release.table(level)
     if len(runs := _runs(truth, table)) < 2:
         yield from answers(counts, release, level, cells, only=only)
         return
     clipped = clips_answers(release)
     for query in _queries(release.schema, only):
-        answer = query.matrix(release.schema)[:, possible_groups(query, release.schema)]
-        pieces = (_pairs(truth[some], table[some], answer, cells, clipped) for some in runs)
+        answer = possible_answer(query, release.schema)
+        pieces = (
+            _pairs(truth[some] @ answer, table[some], answer, cells, clipped) for some in runs
+        )
         yield query, tally(pieces, cells, by_column=len(query.by) == 1)
 
 
@@ -141,11 +150,6 @@ def _runs(truth: Any, released: LevelTable) -> list[slice]:
     targets = np.arange(1, pieces) * (int(ends[-1]) // max(pieces, 1))
     cuts = [0, *np.unique(np.searchsorted(ends, targets)).tolist(), len(ends) - 1]
     return [slice(a, b) for a, b in pairwise(cuts) if a < b]
-
-
-def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
-    """The groups of an answer that can hold anyone, by number."""
-    return np.unique(query.groups(schema)[schema.possible])
 
 
 def _row(pairs: ComparedPairs) -> dict[str, Any]:

@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluation._scores import answers, possible_groups
+from headcount.evaluation._scores import answers
+from headcount.evaluation._true_answers import counts_at, possible_groups
 from headcount.evaluation.error import CellSet, CountPairs
 from headcount.evaluation.representation import SIZE_BANDS
 from headcount.geography import Geography
@@ -101,7 +102,7 @@ def break_down(
     schema, geography = release.schema, release.geography
     places, sizes, spread, largest = [], [], [], []
     for level in geography.levels:
-        band = np.searchsorted(edges, counts.at(level).totals(), side="right")
+        band = np.searchsorted(edges, counts_at(counts, level).totals(), side="right")
         for query, pairs in answers(counts, release, level, cells):
             if not pairs.n:
                 continue

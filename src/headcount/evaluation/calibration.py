@@ -7,7 +7,7 @@ geometric noise has a loss that is known exactly, so it shows by how much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, exp, floor, log, pi, sqrt
 
 import numpy as np
@@ -33,6 +33,12 @@ _TAIL = 30.0
 """Noise beyond (log n + 30) / z is put at that end: it has probability below 1e-13."""
 _AT_ONCE = 32
 """Neighbouring points whose sums run over the same values."""
+_LEFT_OUT = 1e-14
+"""Values that together add less than this share of a density are left out of it."""
+_ROOM = 1 << 21
+"""Counts of samples that are held at once."""
+_SPARSE = 32
+"""With so many whole numbers to a value it is quicker to go by the values than by the numbers."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -95,32 +101,144 @@ def geometric_epl(
             found=f"z {z}, n {n}, draws {draws}",
             expected="z above 0, n of 2 or more, draws of 1 or more",
         )
-    samples = _values if n < MONOTONE_FROM else _histograms
-    found = [epl_of_histogram(*one, recipe) for one in samples(z, n=n, draws=draws, seed=seed)]
-    return np.array([np.nan if one is None else one for one in found])
+    return _Samples(n=n, seed=seed, recipe=recipe).losses(z, draws)
 
 
-def _histograms(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    reach = ceil((log(n) + _TAIL) / z)
-    values = np.arange(-reach, reach + 1)
-    weight = np.exp(-z * np.abs(values))
-    rng = np.random.default_rng([seed, n])
-    for _ in range(draws):
-        yield values, multinomial(rng, n, weight / weight.sum())
+@dataclass
+class _Samples:
+    """Samples of pure noise and their EPL, which a search asks for again and again.
+
+    The first draws are the same however many are asked for, so that none is made twice.
+    """
+
+    n: int
+    seed: int
+    recipe: Recipe
+    _found: dict[float, tuple[Floats, np.random.Generator]] = field(default_factory=dict)
+    _standard: Floats = field(default_factory=lambda: np.empty((0, 2, 0)))
+
+    def losses(self, z: float, draws: int) -> Floats:
+        """EPL of the first ``draws`` samples; NaN where the recipe gives no number."""
+        before = self._found.get(z)
+        known, rng = before if before is not None else (np.empty(0), self._rng())
+        if known.size < draws:
+            make = self._values if self.n < MONOTONE_FROM else self._histograms
+            more = make(z, known.size, draws, rng)
+            known = np.concatenate([known, *(_losses(*one, self.recipe) for one in more)])
+            self._found[z] = known, rng
+        return known[:draws]
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self.n])
+
+    def _histograms(
+        self, z: float, start: int, stop: int, rng: np.random.Generator
+    ) -> Iterator[tuple[int, Ints]]:
+        reach = ceil((log(self.n) + _TAIL) / z)
+        weight = np.exp(-z * np.abs(np.arange(-reach, reach + 1)))
+        chance = weight / weight.sum()
+        for some in _runs(start, stop, chance.size):
+            drawn = multinomial(rng, np.full(len(some), self.n), chance)
+            seen = np.flatnonzero(drawn.any(axis=0))
+            yield int(seen[0]) - reach, drawn[:, seen[0] : seen[-1] + 1]
+
+    def _values(
+        self, z: float, start: int, stop: int, rng: np.random.Generator
+    ) -> Iterator[tuple[int, Ints]]:
+        if self._standard.shape[0] < stop:
+            self._standard = self._rng().standard_exponential((stop, 2, self.n))
+        whole = np.floor(self._standard[start:stop] / z)
+        values = (whole[:, 0] - whole[:, 1]).astype(np.int64)
+        low, high = int(values.min()), int(values.max())
+        width = high - low + 1
+        for some in _runs(0, stop - start, width):
+            here = values[some] - low + width * np.arange(len(some))[:, None]
+            yield low, np.bincount(here.ravel(), minlength=width * len(some)).reshape(-1, width)
 
 
-def _values(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
-    rng = np.random.default_rng([seed, n])
-    for _ in range(draws):
-        one, other = np.floor(rng.standard_exponential((2, n)) / z)
-        yield np.unique(one - other, return_counts=True)
+def _runs(start: int, stop: int, width: int) -> list[range]:
+    """Runs of samples whose counts take little room."""
+    step = max(_ROOM // width, 1)
+    return [range(first, min(first + step, stop)) for first in range(start, stop, step)]
+
+
+def _losses(low: int, numbers: Ints, recipe: Recipe) -> Floats:
+    """``epl_of_histogram`` of each row: how often low, low + 1, ... occur in one sample.
+
+    Values are whole numbers and points are one apart, so the densities of a row need one table of
+    exponentials, and are its convolution with the row.
+    """
+    width, n = numbers.shape[1], int(numbers[0].sum())
+    if width > _SPARSE * n:
+        values = np.arange(low, low + width)
+        one_by_one = (epl_of_histogram(values, row, recipe) for row in numbers)
+        return np.array([np.nan if one is None else one for one in one_by_one])
+    kernel_sd, reach = _kernels(low, numbers, recipe)
+    points = np.maximum(np.ceil(2 * reach) - 1, 0).astype(np.int64)
+    ok = (points >= 2) & (kernel_sd >= _TINY)
+    found = np.full(len(numbers), np.nan)
+    if ok.any():
+        start = 0.5 - reach[ok] - low
+        found[ok] = _steepest(numbers[ok], start, points[ok], kernel_sd[ok], n)
+    return found
+
+
+def _kernels(low: int, numbers: Ints, recipe: Recipe) -> tuple[Floats, Floats]:
+    """The kernel's standard deviation of each row, and how far its points reach to either side."""
+    values, n = np.arange(low, low + numbers.shape[1], dtype=np.float64), int(numbers[0].sum())
+    off = values - (numbers @ values / n)[:, None]
+    squares = np.einsum("ij,ij,ij->i", off, off, numbers)
+    kernel_sd = recipe.kernel_factor * np.sqrt(squares / (n - 1))
+    ends = np.cumsum(numbers, axis=1)
+
+    def percentile(percent: float) -> Floats:
+        place = (n - 1) * percent / 100
+        below, above = (values[(ends <= of).sum(axis=1)] for of in (floor(place), ceil(place)))
+        return np.asarray(below + (above - below) * (place - floor(place)))
+
+    far = [np.abs(percentile(p)) for p in (100 - recipe.range_percentile, recipe.range_percentile)]
+    return kernel_sd, recipe.range_multiplier * np.maximum(*far)
+
+
+def _steepest(numbers: Ints, start: Floats, points: Ints, kernel_sd: Floats, n: int) -> Floats:
+    """The largest step of each row's log density between points ``start``, ``start`` + 1, ...
+
+    ``start`` counts from the first column; NaN where a density is too small for a number.
+    """
+    first = np.floor(start).astype(np.int64)
+    within = _farthest(numbers, first, first + points) + kernel_sd * sqrt(2 * log(n / _LEFT_OUT))
+    half = ceil(float(within.max())) + 1
+    near = np.arange(1 - half, half + 1)
+    table = np.exp(-0.5 * (((start - first)[:, None] - near) / kernel_sd[:, None]) ** 2)
+    most = int(points.max())
+    columns = first[:, None] + np.arange(1 - half, most + half)
+    inside = (columns >= 0) & (columns < numbers.shape[1])
+    beside = np.take_along_axis(numbers, np.where(inside, columns, 0), axis=1) * inside
+    windows = np.lib.stride_tricks.sliding_window_view(beside.astype(np.float64), 2 * half, axis=1)
+    density = np.einsum("ijk,ik->ij", windows, table) / (n * kernel_sd * sqrt(2 * pi))[:, None]
+    own = np.arange(most) < points[:, None]
+    usable = (density >= _TINY) | ~own
+    logs = np.log(np.where(usable & own, density, 1.0))
+    steps = np.where(own[:, 1:], np.abs(np.diff(logs, axis=1)), 0.0).max(axis=1)
+    return np.where(usable.all(axis=1), steps, np.nan)
+
+
+def _farthest(numbers: Ints, first: Ints, last: Ints) -> Ints:
+    """The largest distance from a column between ``first`` and ``last`` to one with a value."""
+    width = numbers.shape[1]
+    column, there = np.arange(width), numbers > 0
+    left = np.maximum.accumulate(np.where(there, column, -width), axis=1)
+    right = np.minimum.accumulate(np.where(there, column, 2 * width)[:, ::-1], axis=1)[:, ::-1]
+    looked_at = (column >= first[:, None]) & (column <= last[:, None])
+    inside = np.where(looked_at, np.minimum(column - left, right - column), 0).max(axis=1)
+    return np.asarray(np.maximum(inside, np.maximum(right[:, 0] - first, last - left[:, -1])))
 
 
 def mean_geometric_epl(
     z: float, *, n: int, draws: int, seed: int, recipe: Recipe = PETTI_FLAXMAN
 ) -> float | None:
     """The mean of ``geometric_epl`` where it is defined; None if it mostly is not (``MOSTLY``)."""
-    found = _look(z, n=n, draws=draws, seed=seed, recipe=recipe)
+    found = _look(geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe))
     return None if found is None else found[0]
 
 
@@ -153,10 +271,11 @@ def calibrate(
     if epl is None or not np.isfinite(epl) or epl <= 0:
         return None
     many = draws or draws_for(n)
+    samples = _Samples(n=n, seed=seed, recipe=recipe)
 
     def look(log_z: float, some: int) -> tuple[float, bool] | None:
         """log(mean / EPL), and whether its sign is open."""
-        found = _look(exp(log_z), n=n, draws=some, seed=seed, recipe=recipe)
+        found = _look(samples.losses(exp(log_z), some))
         if found is None:
             return None
         mean, error = found
@@ -177,15 +296,14 @@ def calibrate(
         z = exp(brentq(_defined(above), *bracket, xtol=5e-3))
     except (InputError, ValueError):  # undefined inside, or no change of sign with all draws
         return None
-    reached = mean_geometric_epl(z, n=n, draws=many, seed=seed, recipe=recipe)
-    return z if reached is not None and abs(reached / epl - 1) < _CLOSE else None
+    reached = _look(samples.losses(z, many))
+    return z if reached is not None and abs(reached[0] / epl - 1) < _CLOSE else None
 
 
-def _look(z: float, *, n: int, draws: int, seed: int, recipe: Recipe) -> tuple[float, float] | None:
+def _look(found: Floats) -> tuple[float, float] | None:
     """Mean EPL and its standard error; None if EPL is undefined in more than a few draws."""
-    found = geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
     there = found[~np.isnan(found)]
-    if there.size < MOSTLY * draws:
+    if there.size < MOSTLY * found.size:
         return None
     return float(there.mean()), float(there.std() / np.sqrt(there.size))
 
@@ -241,7 +359,7 @@ def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:
     """
     right = np.searchsorted(x[1:-1], points) + 1
     nearest = np.minimum(np.abs(points - x[right - 1]), np.abs(x[right] - points))
-    reach = nearest + kernel_sd * sqrt(2 * log(float(w.sum()) / 1e-14))
+    reach = nearest + kernel_sd * sqrt(2 * log(float(w.sum()) / _LEFT_OUT))
     out = np.empty(points.size)
     for start in range(0, points.size, _AT_ONCE):
         here = slice(start, start + _AT_ONCE)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Ints
+from headcount.evaluation._true_answers import possible_answer, true_answers
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
 from headcount.release import CountsRelease, TablesRelease
 from headcount.release.published import PublishedCells
@@ -31,11 +32,8 @@ def published_answers(
     value, withheld, known = _published(release, level)
     if value is None:
         return
-    truth = counts.at(level).matrix
     for query in queries:
-        answer = query.matrix(release.schema)
-        possible = np.unique(query.groups(release.schema)[release.schema.possible])
-        answer = answer[:, possible]
+        answer = possible_answer(query, release.schema)
         found = [known.get(name) for name in counted_people(answer, release.schema)]
         if None in found:
             continue
@@ -43,7 +41,10 @@ def published_answers(
         yield (
             query,
             pair_counts(
-                truth @ answer, value[:, columns], cells=cells, missing=withheld[:, columns]
+                true_answers(counts, level, query, release.schema),
+                value[:, columns],
+                cells=cells,
+                missing=withheld[:, columns],
             ),
         )
 

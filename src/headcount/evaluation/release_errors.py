@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluation._scores import possible_groups
+from headcount.evaluation._true_answers import possible_groups
 from headcount.evaluation.breakdown import COUNT_BANDS, band_bounds
 from headcount.evaluation.error import pair_counts
 from headcount.geography import Geography

@@ -28,6 +28,8 @@ class Look:
 
 
 SOLID = (1, 0)
+HOURGLASS = "M-0.8,-0.8H0.8L-0.8,0.8H0.8Z"
+"""A symbol of our own: Vega's wedge is too thin to be seen."""
 
 MECHANISM_LOOKS: dict[str, Look] = {
     "geometric": Look("#0072B2", SOLID, "circle"),
@@ -38,7 +40,7 @@ MECHANISM_LOOKS: dict[str, Look] = {
     "swapping": Look("#CB90AF", (7, 3), "cross"),
     "suppression": Look("#45B9EB", (4, 2, 1, 2), "triangle-right"),
     "cell-key": Look("#9C00FC", (6, 2, 2, 2), "triangle-left"),
-    "rounding": Look("#6B2D00", (3, 3), "wedge"),
+    "rounding": Look("#6B2D00", (3, 3), HOURGLASS),
     "identity": Look("#5D5D5D", (1, 3), "stroke"),
 }
 

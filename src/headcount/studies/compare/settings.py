@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
@@ -98,13 +98,16 @@ PRESETS = {
         audit_every=True,
     ),
 }
+PRESETS["demo"] = replace(PRESETS["quick"], replicates=3, attack_units=12)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(StudySettings):
     """The options of ``headcount compare``."""
 
-    preset: Annotated[str, Option(help="quick (minutes) or thorough.", always=True)] = "quick"
+    preset: Annotated[
+        str, Option(help="demo (seconds), quick (minutes) or thorough.", always=True)
+    ] = "quick"
     methods: Annotated[
         tuple[str, ...],
         Option(help="Methods to try, by name, with commas; those of the preset if not given."),
