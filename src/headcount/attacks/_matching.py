@@ -13,7 +13,7 @@ from headcount.arrays import Floats, Ints
 from headcount.compiled import njit
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _pair(
     a: Ints,
     a_start: int,
@@ -45,7 +45,7 @@ def _pair(
     return pairs
 
 
-@njit(nogil=True, cache=True)
+@njit
 def match_sorted(
     a: Ints,
     a_coarse: Ints,

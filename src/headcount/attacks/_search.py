@@ -16,7 +16,7 @@ from headcount.compiled import njit
 NONE, FOUND, GAVE_UP = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _narrowest(lo: Ints, hi: Ints) -> int:
     """The open unknown with the fewest values, -1 if all are settled."""
     best = -1
@@ -30,7 +30,7 @@ def _narrowest(lo: Ints, hi: Ints) -> int:
     return best
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     """No solution within these bounds is further from the start than this (L1 distance)."""
     down = 0
@@ -45,7 +45,7 @@ def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     return min(either, 2 * min(down, up)) if fixed else either
 
 
-@njit(nogil=True, cache=True)
+@njit
 def first_solution(
     ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints, nodes: int
 ) -> Any:
@@ -84,7 +84,7 @@ def first_solution(
                 break
 
 
-@njit(nogil=True, cache=True)
+@njit
 def farthest_solution(
     ptr: Ints,
     idx: Ints,

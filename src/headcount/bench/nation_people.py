@@ -190,7 +190,7 @@ def _kinds() -> Floats:
     return np.concatenate([np.array(share) * (1 - hispanic), np.array(share) * hispanic])
 
 
-@njit(nogil=True, cache=True)
+@njit
 def fill_blocks(
     size: Ints,
     group: Ints32,

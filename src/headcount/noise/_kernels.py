@@ -9,7 +9,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.compiled import njit
 
 
-@njit(nogil=True, cache=True)
+@njit
 def lookup(
     words: NDArray[np.uint64],
     drop: np.uint64,
@@ -51,7 +51,7 @@ def lookup(
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit
 def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
     """Fill blocks with the big-endian 128-bit counters that hold words base + index."""
     byte = np.uint64(0xFF)
@@ -69,7 +69,7 @@ def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> b
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def pick(blocks: NDArray[np.uint64], index: Ints, base: int, words: NDArray[np.uint64]) -> None:
     """Take from each two-word block the word that base + index names."""
     for i in range(index.size):

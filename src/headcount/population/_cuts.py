@@ -10,7 +10,7 @@ from headcount.compiled import njit
 NEWLINE, RETURN, QUOTE = ord("\n"), ord("\r"), ord('"')
 
 
-@njit(cache=True, nogil=True)
+@njit
 def last_cut(text: NDArray[np.uint8], delimiter: int) -> tuple[int, int]:
     """The last place between two records, neither of which is a blank line, and records before it.
 

@@ -24,7 +24,7 @@ SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 NOT_HELD, HELD = (0.5, 0.3), (0.25, 0.2)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def newton(
     nu: Floats,
     free: Free,

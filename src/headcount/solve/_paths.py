@@ -27,7 +27,7 @@ It takes part in which of several equally good roundings is found.
 """
 
 
-@njit(nogil=True, cache=True)
+@njit
 def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: bool) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
@@ -78,7 +78,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     return paths
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _search(
     s: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
 ) -> tuple[int, int]:
@@ -189,7 +189,7 @@ def _search(
     return found, looked
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _augment(
     s: int, end: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
 ) -> None:

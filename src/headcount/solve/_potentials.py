@@ -19,7 +19,7 @@ from headcount.solve._residual import (
 )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def settle(
     arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, excess: Array, potential: Array
 ) -> bool:
@@ -62,7 +62,7 @@ def settle(
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def look_back(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search) -> None:
     """Lower potentials by how far each node is from the nearest shortage.
 

@@ -34,7 +34,7 @@ WHOLE = 1e-6
 GREEDY, REPAIRED, IMPOSSIBLE = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)
+@njit
 def split(x: Array, whole: Array, cost: Array) -> None:
     """Part x into floor and the cost (1 - 2 frac) of one more; only an integer costs SCALE."""
     for v in range(len(x)):
@@ -48,7 +48,7 @@ def split(x: Array, whole: Array, cost: Array) -> None:
             cost[v] = np.int64(np.rint((1.0 - 2.0 * (x[v] - floor)) * SCALE))
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: Array) -> int:
     """Take the cheapest steps of one entry; returns the cost of the dearest step, its threshold.
 
@@ -88,7 +88,7 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
     return cheapest
 
 
-@njit(nogil=True, cache=True)
+@njit
 def climb(value: Array, y: Array, tree: RoundingTree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
     top = len(tree.up)
@@ -99,7 +99,7 @@ def climb(value: Array, y: Array, tree: RoundingTree) -> None:
             t = tree.up[t]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def out_of_bounds(tree: RoundingTree) -> bool:
     """Whether some group is not where it may or should be."""
     out = False
@@ -109,7 +109,7 @@ def out_of_bounds(tree: RoundingTree) -> bool:
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit
 def plant(
     p: int, b: BatchArrays, above: Array, leaf: Array, column: Array, low: Array, high: Array
 ) -> RoundingTree:
@@ -168,7 +168,7 @@ def plant(
     )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _need(child: int, t: int, above: Array, number: Array) -> None:
     """Mark a group of a child, and all that hold it, with 0."""
     while t >= 0 and number[child * len(above) + t] < 0:
@@ -176,7 +176,7 @@ def _need(child: int, t: int, above: Array, number: Array) -> None:
         t = above[t]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _joint_roots(p: int, b: BatchArrays, groups: int) -> tuple[Array, int]:
     """For each child the total that it has together with others, from ``groups`` on; the end.
 
@@ -197,14 +197,14 @@ def _joint_roots(p: int, b: BatchArrays, groups: int) -> tuple[Array, int]:
     return root, groups
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _tree(p: int, b: BatchArrays, forest: Nesting) -> RoundingTree:
     """The forest of bounded groups in parent p."""
     leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
     return plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def round_parents(
     parents: Array,
     b: BatchArrays,
@@ -258,7 +258,7 @@ def round_parents(
                 counts[v0 + v] = base[v] + y[v]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) -> None:
     """Can each parent's counts be shared within the bounds of the forest at all: a flow test."""
     for p in parents:
@@ -287,7 +287,7 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
             possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _hand_out(left: int, y: Array, home: Array, tree: RoundingTree) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
     up, margin, floor, roof, top = tree.up, tree.margin, tree.floor, tree.roof, len(tree.up)

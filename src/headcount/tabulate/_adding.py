@@ -8,7 +8,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_rows(
     start: Ints, cell: Ints32, value: Ints, first: Ints, cells: int
 ) -> tuple[Ints, Ints32, Ints]:

@@ -11,7 +11,7 @@ PATIENCE = 100
 """Exchanges beyond one for each raised cell, as in the peer."""
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shift(
     cell: int, by: int, start: Ints, sums: Ints, first: Ints, cells: Ints, gain: Ints
 ) -> None:
@@ -21,7 +21,7 @@ def _shift(
             gain[cells[k]] += by
 
 
-@njit(cache=True, nogil=True)
+@njit
 def choose(
     start: Ints,
     sums: Ints,

@@ -148,7 +148,7 @@ def _ends(group: Ints, order: Ints) -> Ints:
     return np.searchsorted(group[order], group, side="right")
 
 
-@njit(cache=True, nogil=True)
+@njit
 def match(
     seeking: Ints,
     due: Flags,

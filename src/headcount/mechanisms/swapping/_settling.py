@@ -74,7 +74,7 @@ def _mend(rows: Ints, mate: Ints, fits: Fits) -> None:
         _break_up(below, above, unit, trees.parent, mate)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _break_up(below: Ints, above: Ints, unit: Ints, parent: Ints, mate: Ints) -> None:
     """Pairs in other children give their two to two who are left over in one child.
 

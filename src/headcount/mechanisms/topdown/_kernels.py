@@ -8,7 +8,7 @@ from headcount.arrays import Flags, Ints, Ints32
 from headcount.compiled import njit
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_truth(
     indptr: Ints,
     indices: Ints32,
@@ -30,7 +30,7 @@ def add_truth(
             answers[i] += data[low]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_true_groups(
     indptr: Ints,
     indices: Ints32,
@@ -58,7 +58,7 @@ def add_true_groups(
             sums[of_cell[indices[k]]] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answers: Ints) -> None:
     """Add the true counts of each unit to its row of answers."""
     for row in range(len(answers)):
@@ -66,7 +66,7 @@ def add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answ
             answers[row, of_cell[indices[k]]] += data[k]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def groups_in_use(
     cell_start: Ints, cell: Ints32, child_start: Ints, of_cell: Ints32, size: int
 ) -> tuple[Ints, Ints]:
@@ -97,7 +97,7 @@ def groups_in_use(
     return child, group
 
 
-@njit(cache=True, nogil=True)
+@njit
 def count_variables(
     cell_start: Ints,
     cell: Ints32,
@@ -118,7 +118,7 @@ def count_variables(
             var_start[e + 1] = var_start[e] + open_children
 
 
-@njit(cache=True, nogil=True)
+@njit
 def fill_variables(
     cell_start: Ints,
     cell: Ints32,
@@ -139,7 +139,7 @@ def fill_variables(
                     v += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
     shut = 0
     for f in range(column.shape[0]):
@@ -147,7 +147,7 @@ def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
     return shut == 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rows_by_child(
     children: int,
     var_child: Ints32,
@@ -172,7 +172,7 @@ def rows_by_child(
     return indptr, cells, values
 
 
-@njit(cache=True, nogil=True)
+@njit
 def rows_within(
     start: Ints,
     cell: Ints32,
@@ -196,7 +196,7 @@ def rows_within(
     return within
 
 
-@njit(cache=True, nogil=True)
+@njit
 def first_broken(
     start: Ints,
     cell: Ints32,
