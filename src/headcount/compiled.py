@@ -2,9 +2,9 @@
 
 Compiling takes seconds for each loop. So
 
-- what was compiled is kept in the user's cache, under a digest of the function, of all that it calls
-  and of every constant that it names: neither the folder of the package nor a comment nor another
-  function matters, and none of these can leave old code in use;
+- what was compiled is kept in the user's cache, under a digest of the function, of all that it
+  calls and of every constant that it names: neither the folder of the package nor a comment nor
+  another function matters, and a change of any of these never leaves old code in use;
 - two processes that want the same loop compile it once: the second waits, and loads it;
 - until a loop is kept, calls with little work are *interpreted*: the same function runs without a
   compiler, to the same bits, until all such calls together have had as much work as compiling is
@@ -25,13 +25,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dis import get_instructions
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 import numba
 import numpy as np
@@ -44,10 +44,15 @@ from headcount.files import make_private, user_cache
 
 log = logging.getLogger(__name__)
 
+F = TypeVar("F", bound=Callable[..., Any])
 Way = Literal["interpreted", "compiled"]
+Work = Callable[..., int] | int | None
 
-STEP = 4
+STEP = 1
 """Work of a loop for each element of its arguments, if it does not say: microseconds, about."""
+ZERO: int = np.int64(0)  # type: ignore[assignment]
+"""A whole number to begin with. A plain 0 is a type of its own to numba, and all loops that it is
+given to would be compiled twice."""
 COMPILING = 450_000
 """Work that is worth compiling one function, in the same unit."""
 
@@ -63,26 +68,45 @@ _counting = threading.Lock()
 _forced: list[Way] = []
 
 
-def njit(
-    function: Callable[..., Any] | None = None,
-    *,
-    work: Callable[..., int] | int | None = STEP,
-) -> Any:
-    """Compile a loop, or interpret it while there is little work.
+def njit(function: F) -> F:
+    """A loop that only other loops call. From Python it is interpreted."""
+    loop: F = _made(function, None, no_cpython_wrapper=True)
+    return loop
+
+
+def inlined(function: F) -> F:
+    """A loop that becomes a part of the one loop that calls it: not compiled twice."""
+    loop: F = _made(function, None, inline="always")
+    return loop
+
+
+@overload
+def kernel(function: F) -> F: ...
+
+
+@overload
+def kernel(*, work: Work) -> Callable[[F], F]: ...
+
+
+def kernel(function: Any = None, *, work: Work = STEP) -> Any:
+    """A loop that Python calls.
 
     where
         work   the work of one call: a number for each element of its arguments, or a function of
                the arguments; None for a loop that is always compiled
     """
+    return _made(function, work) if function else lambda function: _made(function, work)
 
-    def made(function: Callable[..., Any]) -> Any:
-        loop = numba.njit(nogil=True, no_cfunc_wrapper=True)(function)
-        if isinstance(loop, CPUDispatcher):  # NUMBA_DISABLE_JIT leaves the function as it is
-            loop.__class__ = Kernel
-            loop.work = work
-        return loop
 
-    return made if function is None else made(function)
+def _made(function: Any, work: Work, **options: Any) -> Any:
+    # Wrappers are code by which Python or C call a loop: to make them takes a tenth of the time.
+    options |= {"nogil": True, "no_cfunc_wrapper": True}
+    loop: Any = numba.njit(**options)(function)
+    if hasattr(loop, "py_func"):  # NUMBA_DISABLE_JIT leaves the function as it is
+        loop.__class__ = Kernel
+        loop.work, loop.outer = work, len(options) == 2
+        function.options = sorted(options.items())
+    return loop
 
 
 @contextmanager
@@ -95,11 +119,12 @@ def forced(way: Way) -> Iterator[None]:
         _forced.remove(way)
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]
+class Kernel(CPUDispatcher):
     """A loop that is called from Python: loaded, compiled, or interpreted."""
 
-    work: Callable[..., int] | int | None
-    spent = 0
+    work: Work
+    outer: bool
+    spent = noted = 0
     limit = -1
     kept: _Kept | None = None
 
@@ -107,7 +132,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         """Run the loop; what an interpreted one calls is interpreted too."""
         if _here.interpreting:
             return self.py_func(*args)
-        if _forced[-1] == "compiled" if _forced else self.overloads or self._worth_compiling(args):
+        if self.outer and self._compiled(args):
             return super().__call__(*args)
         _here.interpreting = True
         try:
@@ -117,20 +142,24 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         finally:
             _here.interpreting = False
 
-    def _worth_compiling(self, args: tuple[Any, ...]) -> bool:
-        """Whether it is compiled, and kept, already, or the work of all calls is worth that."""
+    def _compiled(self, args: tuple[Any, ...]) -> bool:
+        """Whether it is compiled already, or the work of all calls is worth that."""
         if _forced:
-            return False
-        if self.work is None or self._cache.exists():
+            return _forced[-1] == "compiled"
+        if self.overloads or self.work is None or self._cache.exists():
             return True
         work = self.work(*args) if callable(self.work) else self.work * _elements(args)
         with _counting:
             if self.limit < 0:
                 missing = [loop for loop in self.tree() if not loop._cache.exists()]
                 self.limit = COMPILING * len(missing)
+                self.spent = self.noted = self._cache.spent()
             if self.spent + work > self.limit:
                 return True
             self.spent += work
+            if self.spent - self.noted > self.limit // 20:  # later runs count from here
+                self.noted = self.spent
+                self._cache.note(self.spent)
         return False
 
     def tree(self) -> set[Kernel]:
@@ -168,9 +197,10 @@ def _elements(value: Any) -> int:
 def digest(function: Callable[..., Any]) -> str:
     """Of what a function does: its own code, all that it calls, constants, fields of its tuples.
 
-    Comments, line numbers and where the file lies are no part of it.
+    Comments, line numbers and where the file lies are no part of it; how it is compiled is.
     """
-    hasher = sha256(repr(_content(function.__code__, function.__doc__)).encode())
+    content = _content(function.__code__, function.__doc__), function.__dict__.get("options")
+    hasher = sha256(repr(content).encode())
     for name, value in sorted(_names(function), key=lambda pair: pair[0]):
         if isinstance(value, Kernel):
             known = digest(value.py_func)
@@ -217,7 +247,8 @@ def _names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 def folder(module: str) -> Path:
     """Where the compiled loops of a module are kept."""
-    top = Path(config.CACHE_DIR) if config.CACHE_DIR else user_cache() / "compiled"
+    own = vars(config).get("CACHE_DIR")  # a user's own setting stands
+    top = Path(own) if own else user_cache() / "compiled"
     return top / f"numba-{numba.__version__}-{sys.implementation.cache_tag}" / module
 
 
@@ -237,7 +268,7 @@ def _say_once() -> None:
     log.info("compiling loops, once for this version of headcount: some seconds each")
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]
+class _Locator(caching._CacheLocator):
     """A place for one function by what it does. Numba's own go by the path of its file."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
@@ -259,25 +290,38 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
         return self._digest
 
 
-class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [_Locator]
+class _Impl(caching.CompileResultCacheImpl):
+    _locator_classes: ClassVar = [_Locator]
 
 
-class _Kept(caching.FunctionCache):  # type: ignore[misc]
+class _Kept(caching.FunctionCache):
     """What is kept of one loop. Nothing that happens to it does more than cost time."""
 
     _impl_class = _Impl
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         self._index = Path(self._cache_file._index_path)
         self._lock: FileLock | None = None
         if not _writable(self._index.parent):
-            self.disable()
+            self._enabled = False
 
     def exists(self) -> bool:
         """Whether the loop is kept, for some types of arguments."""
         return self._enabled and self._index.exists()
+
+    def spent(self) -> int:
+        """The work that earlier processes had with the loop while it was not compiled."""
+        try:
+            return int(self._index.with_suffix(".spent").read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def note(self, spent: int) -> None:
+        """Let later processes know of the work."""
+        if self._enabled:
+            with suppress(OSError):
+                self._index.with_suffix(".spent").write_text(str(spent))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What is kept for these types. If nothing is, the caller is the one to compile it."""
@@ -289,7 +333,7 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
 
     def _loaded(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except _UNREADABLE as error:
             log.warning("%s: cannot be read, so it is made anew: %s", self._index, error)
             self._index.unlink(missing_ok=True)
@@ -298,7 +342,7 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep compiled code; a full disk costs time and nothing else."""
         try:
-            super().save_overload(sig, data)
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except OSError as error:
             log.warning("%s: compiled code cannot be kept: %s", self._index, error)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
 @njit
@@ -45,7 +45,7 @@ def _pair(
     return pairs
 
 
-@njit
+@kernel
 def match_sorted(
     a: Ints,
     a_coarse: Ints,

@@ -11,7 +11,7 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.attacks._kernels import propagate
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 NONE, FOUND, GAVE_UP = 0, 1, 2
 
@@ -45,7 +45,7 @@ def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     return min(either, 2 * min(down, up)) if fixed else either
 
 
-@njit
+@kernel(work=None)
 def first_solution(
     ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints, nodes: int
 ) -> Any:
@@ -84,7 +84,7 @@ def first_solution(
                 break
 
 
-@njit
+@kernel(work=None)
 def farthest_solution(
     ptr: Ints,
     idx: Ints,

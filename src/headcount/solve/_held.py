@@ -168,7 +168,8 @@ def held_direction(
     rest, along, image, inverse = cg[0], cg[1], cg[2], cg[3]
     pivots(held, jacobian, shift, inverse)
     even = even_prices(held, jacobian, rows, pairs, shift, cg, work)
-    step[:], rest[:] = 0.0, f
+    for s in range(f.size):
+        step[s], rest[s] = 0.0, f[s]
     rho = precondition(rest, held, jacobian, inverse, even, along)
     goal = tolerance * tolerance * rho
     for i in range(CONJUGATE_LIMIT):

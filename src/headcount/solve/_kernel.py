@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import inlined, kernel, njit
 from headcount.solve._held import held_slots, in_band
 from headcount.solve._newton import IMPOSSIBLE, SOLVED, STUCK, newton
 from headcount.solve._pack import FEASIBLE, PROXIMAL_FAMILY, pack
@@ -205,7 +205,7 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
     return worst
 
 
-@njit
+@inlined
 def solve_parent(
     p: int, b: BatchArrays, bounded: Flags, tolerance: float, begin: Floats, x: Floats
 ) -> tuple[int, int, int, int]:
@@ -227,9 +227,10 @@ def solve_parent(
     if soft:
         for e in range(totals.size):
             centre[start[e] : start[e + 1]] = totals[e] / (start[e + 1] - start[e])
-        if begin.size > 0:
-            centre[:] = begin[source]
-        free.target[:] += free.stand_in * centre
+        for v in range(source.size):
+            if begin.size > 0:
+                centre[v] = begin[source[v]]
+            free.target[v] += free.stand_in[v] * centre[v]
     bands, held = own_answers(free.slots), held_slots(free)
     for smoothing in SMOOTHING:
         attempt += 1
@@ -259,7 +260,7 @@ def solve_parent(
     return STUCK, attempt, steps, conjugate
 
 
-@njit
+@kernel(work=lambda parents, b, *_: 250 * b.variables(parents))
 def solve_parents(
     parents: Ints,
     b: BatchArrays,
@@ -272,5 +273,6 @@ def solve_parents(
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
-        counts[p] = solve_parent(p, b, bounded, tolerance, begin, x)
+        ended, attempts, steps, conjugate = solve_parent(p, b, bounded, tolerance, begin, x)
+        counts[p, 0], counts[p, 1], counts[p, 2], counts[p, 3] = ended, attempts, steps, conjugate
         violation[p] = largest_violation(p, b, bounded, x)

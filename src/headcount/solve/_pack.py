@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._reduce import (
     COUNT,
     HIGH,
@@ -246,7 +246,7 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     most = table.shape[1]
     found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
     one, soft = unit_weight(p, b)
-    used = 0
+    used = ZERO
     for f in range(n_families):
         column, before = b.family_start[f], used
         width = b.family_start[f + 1] - column

@@ -94,7 +94,8 @@ def renumber(slot: Slots, table: Floats, kept: Flags) -> tuple[Slots, Slots, Flo
     out = np.empty((table.shape[0], n))
     for s in range(kept.size):
         if kept[s]:
-            out[:, number[s]] = table[:, s]
+            for row in range(out.shape[0]):  # a slice takes five times as long to compile
+                out[row, number[s]] = table[row, s]
     who, where = np.empty(slot.size, np.uint32), np.empty(slot.size, np.uint32)
     pairs = 0
     for f in range(slot.shape[0]):

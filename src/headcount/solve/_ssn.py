@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._reduce import Slots
 
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
@@ -251,7 +251,7 @@ def soften_cells(
             work[j] = a[j] * (1.0 - a[j] * mass[rows])
         rows += 1
     row[rows] = kept
-    pairs = 0
+    pairs = ZERO
     for i in range(free.who.size):
         j = place[free.who[i]]
         if j != gone:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.solve._chain import ChainForest
 from headcount.solve._paths import repair
 from headcount.solve._residual import Array, RoundingSteps, RoundingTree
@@ -182,7 +182,7 @@ def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, mo
     return (below + (cost[order[taken]] if taken < len(y) else scale)) // 2
 
 
-@njit
+@kernel(work=lambda parents, b, *_: 100 * b.variables(parents))
 def round_to_targets(
     parents: Array,
     b: BatchArrays,

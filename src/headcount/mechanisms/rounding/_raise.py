@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 PATIENCE = 100
 """Exchanges beyond one for each raised cell, as in the peer."""
@@ -21,7 +21,7 @@ def _shift(
             gain[cells[k]] += by
 
 
-@njit
+@kernel(work=lambda *given: (2 * given[-1] + PATIENCE) * len(given[4]))
 def choose(
     start: Ints,
     sums: Ints,

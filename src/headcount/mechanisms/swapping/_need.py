@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.mechanisms.swapping._fits import Fits, Forest, forest
 from headcount.mechanisms.swapping.risk import group_sizes
 
@@ -109,7 +109,7 @@ def _all_who_stand(fits: Fits, rows: Ints, trees: Forest) -> tuple[Ints, Ints]:
     return everyone, under
 
 
-@njit
+@kernel(work=lambda node, *_: 100 * len(node))
 def _serve(
     node: Ints, root: Ints, parent: Ints, everyone: Ints, under: Ints, pairs: int
 ) -> NDArray[np.int8]:
@@ -225,7 +225,7 @@ def _owe(
     return int(short)
 
 
-@njit
+@kernel(work=lambda node, *_: 20 * len(node))
 def _alone(node: Ints, parent: Ints) -> Ints:
     """For each unit the fewest who stay alone below it."""
     units = len(parent)
@@ -238,7 +238,7 @@ def _alone(node: Ints, parent: Ints) -> Ints:
     return alone
 
 
-@njit
+@kernel(work=lambda node, *_: 30 * len(node))
 def _add_partners(node: Ints, root: Ints, parent: Ints, rows: int) -> Ints:
     """Positions after the rows of those whom to add so that fewer stay alone, each in turn.
 
@@ -259,7 +259,7 @@ def _add_partners(node: Ints, root: Ints, parent: Ints, rows: int) -> Ints:
     return taken[:many]
 
 
-@njit
+@kernel(work=lambda node, *_: 30 * len(node))
 def _add_couples(node: Ints, root: Ints, parent: Ints, rows: int, pairs: int) -> Ints:
     """Positions after the rows of those whom to add two by two, so that nobody stays alone.
 

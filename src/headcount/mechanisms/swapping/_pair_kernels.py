@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
-@njit
+@kernel
 def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
     """As many pairs as each group allows; rows are sorted by group, then by place.
 
@@ -38,7 +38,7 @@ def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
         low = high
 
 
-@njit
+@kernel
 def take_partners(
     low: Ints, high: Ints, skip_from: Ints, skip_to: Ints, start: Ints, offered: int
 ) -> Ints:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.mechanisms.swapping.similar import Buckets, Places
 
 
-@njit
+@kernel
 def fill_buckets(bucket: Ints, buckets: int) -> tuple[Ints32, Ints32, Ints32, Ints32]:
     """Start and size of each bucket, its members, and each row's position among them."""
     left = np.zeros(buckets, dtype=np.int32)
@@ -110,7 +110,12 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
     return -1
 
 
-@njit
+def _sweeps(places: Places, k: int, chance: Floats, buckets: Buckets) -> int:
+    """The work if each row looks into all buckets, and at all who are in them, twice."""
+    return 4 * chance.size * (buckets.start.size + buckets.more.size)
+
+
+@kernel(work=_sweeps)
 def draw_partners(places: Places, k: int, chance: Floats, buckets: Buckets) -> Ints:
     """A partner in the pool for each row, nobody twice; -1 when the pool is used up."""
     partner = np.full(chance.size, -1, dtype=np.int64)
@@ -123,7 +128,7 @@ def draw_partners(places: Places, k: int, chance: Floats, buckets: Buckets) -> I
     return partner
 
 
-@njit
+@kernel(work=lambda visits, area, first, *rest: _sweeps(*rest))
 def pair_areas(
     visits: Ints,
     area: Ints,
