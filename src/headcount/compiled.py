@@ -31,7 +31,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numba
 import numpy as np
@@ -291,7 +291,7 @@ class _Locator(caching._CacheLocator):
 
 
 class _Impl(caching.CompileResultCacheImpl):
-    _locator_classes: ClassVar = [_Locator]
+    _locator_classes = [_Locator]  # noqa: RUF012 (numba declares it so)
 
 
 class _Kept(caching.FunctionCache):

@@ -225,6 +225,27 @@ def test_slow_sampler_takes_over_visibly_with_the_same_values(caplog):
     assert np.array_equal(some, expected[0, index])
 
 
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("word_bits", [9, 64])
+def test_a_few_draws_make_no_table_and_are_those_of_the_table(law, word_bits, monkeypatch):
+    made: list[Law] = []
+    build = keyed.build_table
+    monkeypatch.setattr(
+        keyed, "build_table", lambda law, **given: made.append(law) or build(law, **given)
+    )
+    whole = make(word_bits=word_bits).draw(STREAM, law, draws=range(2))
+    assert made == [law]
+    few = make(word_bits=word_bits)
+    for index in range(0, keyed.FEW, 2):
+        two = few.draw_at(STREAM, law, draw=1, index=np.array([index, 999 - index]))
+        assert two.tolist() == whole[1, [index, 999 - index]].tolist()
+    assert made == [law]
+    rest = few.draw_at(STREAM, law, draw=0, index=np.arange(1000))
+    assert np.array_equal(rest, whole[0])
+    assert made == [law, law]
+    assert few.served == {("county", "cells"): "table"}
+
+
 def test_slow_gaussian_can_be_addressed():
     stream = Stream("county", "cells", 200)
     slow = make(table_limit=10)

@@ -75,7 +75,7 @@ def assemble(rows: Ints32, low: Ints, high: Ints) -> Any:
     return ptr, idx, rlo, rhi, fam, possible
 
 
-@kernel
+@kernel(work=5)
 def propagate(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints) -> bool:
     """Tighten lo and hi until no row tells more; False if some row cannot be met."""
     moved = True
@@ -151,7 +151,7 @@ def reduce(
     return nptr[: count + 1], nidx[:end], nlo[:count], nhi[:count], nfam[:count]
 
 
-@kernel
+@kernel(work=10)
 def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> Any:
     """Rows that are sums of smaller rows of one family, with bounds no tighter than theirs.
 

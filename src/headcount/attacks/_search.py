@@ -16,6 +16,11 @@ from headcount.compiled import kernel, njit
 NONE, FOUND, GAVE_UP = 0, 1, 2
 
 
+def _all_nodes(ptr: Ints, idx: Ints, *given: Any) -> int:
+    """The work if every node that may be looked at is, and all rows of it a few times."""
+    return 5 * len(idx) * int(given[-1])
+
+
 @njit
 def _narrowest(lo: Ints, hi: Ints) -> int:
     """The open unknown with the fewest values, -1 if all are settled."""
@@ -45,7 +50,7 @@ def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     return min(either, 2 * min(down, up)) if fixed else either
 
 
-@kernel(work=None)
+@kernel(work=_all_nodes)
 def first_solution(
     ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints, nodes: int
 ) -> Any:
@@ -84,7 +89,7 @@ def first_solution(
                 break
 
 
-@kernel(work=None)
+@kernel(work=_all_nodes)
 def farthest_solution(
     ptr: Ints,
     idx: Ints,
