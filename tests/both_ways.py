@@ -41,15 +41,16 @@ def same(one: Any, other: Any, where: str) -> None:
 def _call(self: Kernel, *args: Any) -> Any:
     if _here.interpreting or not self.outer or self.work is None:
         return ONE_WAY(self, *args)
+    name = self.py_func.__name__
     with _one_thread:  # threads write into the same arrays
         copied = deepcopy(args)
         with forced("interpreted"):
             expected = ONE_WAY(self, *copied)
         with forced("compiled"):
             found = ONE_WAY(self, *args)
-        same(expected, found, f"{self.__name__}: result")
-        same(copied, args, f"{self.__name__}: arguments")
-        SEEN[f"{self.__module__}.{self.__name__}"] += 1
+        same(expected, found, f"{name}: result")
+        same(copied, args, f"{name}: arguments")
+        SEEN[f"{self.py_func.__module__}.{name}"] += 1
     return found
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,20 +190,20 @@ def empty(tmp_path, monkeypatch):
 
 def test_little_work_is_interpreted_until_it_is_worth_compiling(empty):
     values = np.arange(20)
-    outer = kernel(work=lambda values: 2 * len(values))(doubled)  # 40 of 100
+    outer: Any = kernel(work=lambda values: 2 * len(values))(doubled)  # 40 of 100
     assert [int(outer(values)) for _ in range(2)] == [380, 380]
     assert (outer.spent, outer.limit, len(outer.overloads)) == (80, 100, 0)
     assert not list(empty.rglob("*.nbi"))
     assert outer(values) == 380
     assert (outer.spent, len(outer.overloads)) == (80, 1)
-    again = kernel(work=lambda values: 2 * len(values))(doubled)
+    again: Any = kernel(work=lambda values: 2 * len(values))(doubled)
     assert again(values[:1]) == 0, "what is kept is loaded, however little there is to do"
     assert (again.spent, len(again.overloads), sum(again._cache_hits.values())) == (0, 1, 1)
 
 
 def test_work_is_counted_over_processes(empty):
     for spent in (40, 80):
-        outer = kernel(work=2)(doubled)
+        outer: Any = kernel(work=2)(doubled)
         assert outer(np.arange(20)) == 380
         assert (outer.spent, len(outer.overloads)) == (spent, 0)
     outer = kernel(work=2)(doubled)
@@ -226,7 +227,7 @@ def doubled(values):
 
 
 def test_a_loop_that_only_loops_call_is_interpreted_from_python():
-    alone = njit(doubled)
+    alone: Any = njit(doubled)
     with forced("compiled"):
         assert alone(np.arange(3)) == 6
     assert not alone.overloads

@@ -26,6 +26,7 @@ from headcount.noise import (
     save_run_key,
 )
 from headcount.noise._keys import encode
+from headcount.noise._tables import build_table
 from headcount.noise.recorded import RecordedNoise
 from headcount.studies.frame.published_noise import GeometricByRatio, PublishedNoise
 
@@ -229,10 +230,12 @@ def test_slow_sampler_takes_over_visibly_with_the_same_values(caplog):
 @pytest.mark.parametrize("word_bits", [9, 64])
 def test_a_few_draws_make_no_table_and_are_those_of_the_table(law, word_bits, monkeypatch):
     made: list[Law] = []
-    build = keyed.build_table
-    monkeypatch.setattr(
-        keyed, "build_table", lambda law, **given: made.append(law) or build(law, **given)
-    )
+
+    def build(law, **given):
+        made.append(law)
+        return build_table(law, **given)
+
+    monkeypatch.setattr(keyed, "build_table", build)
     whole = make(word_bits=word_bits).draw(STREAM, law, draws=range(2))
     assert made == [law]
     few = make(word_bits=word_bits)
