@@ -30,12 +30,15 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help install spark demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install compiled spark demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime  ## install: the command is .venv/bin/headcount
+
+compiled: $(VENV)/.runtime  ## compile what releases and attacks use beforehand: a minute, once
+	@$(BIN)/python -P -m headcount.testing.warm
 
 demo: $(VENV)/.runtime  ## install, protect an embedded population, say where the report is
 	$(BIN)/headcount demo

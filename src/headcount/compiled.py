@@ -245,11 +245,11 @@ def _names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
             yield name, known[name]
 
 
-def folder(module: str) -> Path:
-    """Where the compiled loops of a module are kept."""
+def folder() -> Path:
+    """Where compiled loops are kept, below it by module."""
     own = vars(config).get("CACHE_DIR")  # a user's own setting stands
     top = Path(own) if own else user_cache() / "compiled"
-    return top / f"numba-{numba.__version__}-{sys.implementation.cache_tag}" / module
+    return top / f"numba-{numba.__version__}-{sys.implementation.cache_tag}"
 
 
 @cache
@@ -274,7 +274,7 @@ class _Locator(caching._CacheLocator):
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._py_file = file
         self._digest = digest(function)
-        self._folder = folder(function.__module__)
+        self._folder = folder() / function.__module__
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _Locator:
@@ -303,7 +303,7 @@ class _Kept(caching.FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         self._index = Path(self._cache_file._index_path)
         self._lock: FileLock | None = None
-        if not _writable(self._index.parent):
+        if not _writable(self._index.parent.parent):
             self._enabled = False
 
     def exists(self) -> bool:
@@ -321,6 +321,7 @@ class _Kept(caching.FunctionCache):
         """Let later processes know of the work."""
         if self._enabled:
             with suppress(OSError):
+                make_private(self._index.parent)
                 self._index.with_suffix(".spent").write_text(str(spent))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -350,6 +351,7 @@ class _Kept(caching.FunctionCache):
         lock = FileLock(self._index.with_suffix(".lock"))
         _say_once()
         try:
+            make_private(self._index.parent)
             lock.acquire()
         except (OSError, NotImplementedError) as error:  # a file system without locks
             log.info("%s: %s", self._index, error)
