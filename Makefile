@@ -31,17 +31,20 @@ UPGRADE ?=
 # tests first, so that at the end no worker waits for another.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install compiled spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.runtime  ## install: the command is .venv/bin/headcount
 
+compiled: $(VENV)/.runtime  ## compile what releases and attacks use beforehand: a minute, once
+	@$(BIN)/python -P -m headcount.testing.warm
+
 demo: $(VENV)/.runtime  ## install, compare ways to protect an embedded population, say where the report is
 	$(BIN)/headcount demo
 
-test: lint  ## install, then ruff, mypy, import-linter and pytest
+test: lint compiled  ## install, then ruff, mypy, import-linter and pytest
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "NOTE: no Chromium on the path, so the tests that open a report in a browser were SKIPPED." \

@@ -1,53 +1,320 @@
-"""Compiled code is kept for exactly the sources it was made from."""
+"""Compiled code is kept for exactly what it was made from, made once, and not made for little."""
 
+import json
+import logging
+import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 import headcount
 from headcount import compiled
+from headcount.compiled import Kernel, digest, forced, kernel, njit
 
 PACKAGE = Path(headcount.__file__).parent
+FILES = {
+    "__init__": "",
+    "plain": "FACTOR = 3\n\ndef unused():\n    return 1\n",
+    "pairs": "from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    a: int\n    b: int\n",
+    "below": """
+from headcount.compiled import njit
+from tiny.plain import FACTOR
+
+@njit
+def times(x):
+    '''What it does.'''
+    return FACTOR * x
+""",
+    "above": """
+from __future__ import annotations
+from headcount.compiled import kernel
+from tiny.below import times
+from tiny.pairs import Pair
+
+@kernel
+def total(values, pair: Pair):
+    out = pair.a - pair.b
+    for v in values:
+        out += times(v)
+    return out
+""",
+    "beside": """
+from headcount.compiled import kernel
+
+@kernel
+def first(values):
+    return values[0]
+""",
+}
+RUN = """
+import json, logging, sys
+sys.path.insert(0, sys.argv[1])
+logging.basicConfig(level=logging.WARNING, format="%(message)s")
+import numpy as np
+from headcount.compiled import forced
+from tiny import above, below, beside, pairs
+values = np.arange(5)
+with forced("compiled"):
+    found = [above.total(values, pairs.Pair(7, 2)), beside.first(values)]
+loops = above.total, below.times, beside.first
+made = {loop.__name__: sum(loop._cache_misses.values()) for loop in loops}
+print(json.dumps([[int(value) for value in found], made]))
+"""
 
 
-def test_the_cache_changes_with_any_source(tmp_path, monkeypatch):
-    copy = tmp_path / "headcount"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    before = compiled.cache_folder(copy)
-    assert before.parent == tmp_path / "cache" / "headcount"
-    assert compiled.cache_folder(copy) == before
-    kernel = copy / "solve" / "_paths.py"
-    kernel.write_text(kernel.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
-    assert compiled.cache_folder(copy) != before
+@pytest.fixture
+def tiny(tmp_path):
+    """A package of three loops of which nothing is compiled."""
+    return Tiny(tmp_path)
 
 
-def test_every_kernel_goes_through_the_one_cache():
-    direct = [
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if "from numba import" in path.read_text(encoding="utf-8") and path.name != "compiled.py"
-    ]
-    assert direct == []
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A package that is compiled."""
+    made = Tiny(tmp_path_factory.mktemp("once"))
+    assert made.made() == {"total", "times", "first"}
+    return made
 
 
-def test_no_compiled_loop_may_be_rounded_by_the_machine_that_runs_it():
+@pytest.fixture
+def ready(tiny, once):
+    """A package of three loops, all of them compiled, but at another place."""
+    shutil.copytree(once.cache, tiny.cache)
+    return tiny
+
+
+class Tiny:
+    """A package, and what a process of its own compiles of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cache = folder / "cache"
+        self.write("here")
+
+    def write(self, where: str, **changed: str) -> None:
+        package = self.folder / where / "tiny"
+        package.mkdir(parents=True, exist_ok=True)
+        for name, text in (FILES | changed).items():
+            (package / f"{name}.py").write_text(text, encoding="utf-8")
+
+    def start(self, where: str = "here") -> "subprocess.Popen[str]":
+        command = [sys.executable, "-B", "-c", RUN, str(self.folder / where)]
+        environment = os.environ | {"XDG_CACHE_HOME": str(self.cache)}
+        return subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def made(self, where: str = "here", *, found: tuple[int, int] = (35, 0)) -> set[str]:
+        """What was compiled; the answers are looked at as well."""
+        self.said, compiled_now = ended(self.start(where), found)
+        return {name for name, times in compiled_now.items() if times}
+
+    def kept(self, kind: str) -> list[Path]:
+        return sorted(self.cache.rglob(f"*.{kind}"))
+
+
+def ended(process, found):
+    out, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    answers, made = json.loads(out)
+    assert answers == list(found)
+    return said, made
+
+
+def test_a_second_copy_and_a_comment_compile_nothing(once):
+    assert once.made() == set()
+    once.write("there")
+    assert once.made("there") == set()
+    comment = FILES["below"].replace("return", "# why\n    return").replace("does", "does now")
+    once.write("there", below=comment)
+    assert once.made("there") == set()
+    assert all(path.parent.stat().st_mode & 0o777 == 0o700 for path in once.kept("nbi"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "found", "made"),
+    [
+        ({"below": FILES["below"].replace("* x", "+ x")}, (30, 0), {"total", "times"}),
+        ({"plain": "FACTOR = 4\n"}, (45, 0), {"total", "times"}),
+        ({"above": FILES["above"].replace("- pair", "+ pair")}, (39, 0), {"total"}),
+        ({"pairs": FILES["pairs"].replace("a: int\n    b", "b: int\n    a")}, (25, 0), {"total"}),
+        ({"beside": FILES["beside"].replace("[0]", "[1]")}, (35, 1), {"first"}),
+    ],
+    ids=["callee", "constant", "caller", "fields", "elsewhere"],
+)
+def test_an_edit_compiles_what_it_changes_and_no_more(ready, changed, found, made):
+    ready.write("here", **changed)
+    assert ready.made(found=found) == made
+
+
+def test_two_processes_on_one_empty_cache_compile_once(tiny):
+    both = [tiny.start(), tiny.start()]
+    made = [ended(one, (35, 0))[1] for one in both]
+    assert {name: made[0][name] + made[1][name] for name in made[0]} == {
+        "total": 1,
+        "times": 1,
+        "first": 1,
+    }
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", b"no pickle"])
+def test_what_cannot_be_read_is_made_anew(ready, kind, content):
+    (damaged,) = (path for path in ready.kept(kind) if "first" in path.name)
+    damaged.write_bytes(content)
+    assert ready.made() == {"first"}
+    assert "cannot be read, so it is made anew" in ready.said
+    assert ready.made() == set()
+
+
+def test_where_nothing_can_be_kept_loops_run_all_the_same(tiny):
+    tiny.cache.write_text("no folder")
+    assert tiny.made() == {"total", "times", "first"}
+    assert tiny.said.count("compiled loops cannot be kept, so each run compiles them anew") == 1
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """A cache of which nothing is known, and loops for which 50 steps each are worth compiling."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiled, "COMPILING", 50)
+    monkeypatch.setattr(double, "kept", None)
+    return tmp_path
+
+
+def test_little_work_is_interpreted_until_it_is_worth_compiling(empty):
+    values = np.arange(20)
+    outer: Any = kernel(work=lambda values: 2 * len(values))(doubled)  # 40 of 100
+    assert [int(outer(values)) for _ in range(2)] == [380, 380]
+    assert (outer.spent, outer.limit, len(outer.overloads)) == (80, 100, 0)
+    assert not list(empty.rglob("*.nbi"))
+    assert outer(values) == 380
+    assert (outer.spent, len(outer.overloads)) == (80, 1)
+    again: Any = kernel(work=lambda values: 2 * len(values))(doubled)
+    assert again(values[:1]) == 0, "what is kept is loaded, however little there is to do"
+    assert (again.spent, len(again.overloads), sum(again._cache_hits.values())) == (0, 1, 1)
+
+
+def test_work_is_counted_over_processes(empty):
+    for spent in (40, 80):
+        outer: Any = kernel(work=2)(doubled)
+        assert outer(np.arange(20)) == 380
+        assert (outer.spent, len(outer.overloads)) == (spent, 0)
+    outer = kernel(work=2)(doubled)
+    assert outer(np.arange(20)) == 380
+    assert len(outer.overloads) == 1
+    (note,) = empty.rglob("*.spent")
+    note.write_text("nonsense")
+    assert outer._cache.spent() == 0
+
+
+@njit
+def double(x):
+    return x + x
+
+
+def doubled(values):
+    total = 0
+    for v in values:
+        total += double(v)
+    return total
+
+
+def test_a_loop_that_only_loops_call_is_interpreted_from_python():
+    alone: Any = njit(doubled)
+    with forced("compiled"):
+        assert alone(np.arange(3)) == 6
+    assert not alone.overloads
+
+
+def test_work_is_the_size_of_all_arguments():
+    assert compiled._elements((np.zeros((2, 3)), 5, (np.zeros(4), (np.zeros(1), 7)))) == 11
+
+
+WRAPPED = 6364136223846793005
+
+
+@kernel
+def wrap(words):
+    state = np.int64(1442695040888963407)
+    for w in words:
+        state = state * WRAPPED + w
+        state ^= state >> 29
+    return state
+
+
+@kernel
+def divide(a, b):
+    return a[0] / b[0]
+
+
+def test_whole_numbers_wrap_both_ways():
+    words = np.arange(50)
+    with forced("interpreted"), np.errstate(all="raise"):
+        slow = wrap(words)
+    with forced("compiled"):
+        assert int(slow) == wrap(words)
+
+
+def test_a_division_by_zero_ends_both_ways():
+    one, nothing = np.ones(1), np.zeros(1)
+    with forced("interpreted"), pytest.raises(FloatingPointError):
+        divide(one, nothing)
+    with forced("compiled"), pytest.raises(ZeroDivisionError):
+        divide(one, nothing)
+
+
+def test_a_loop_that_names_what_has_no_digest_is_refused():
+    with pytest.raises(TypeError, match=r"names_a_path: found PACKAGE, which is PosixPath; exp"):
+        digest(names_a_path)
+
+
+def names_a_path():
+    return PACKAGE
+
+
+def test_every_loop_says_once_how_it_is_compiled():
     """No fast mathematics, no threads that add up in any order, no library chosen by processor."""
     kernels = {
-        path.name: path.read_text(encoding="utf-8")
+        str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
         for path in PACKAGE.rglob("*.py")
-        if "import njit" in path.read_text(encoding="utf-8")
+        if path.name != "compiled.py"
     }
-    assert len(kernels) > 10
+    loops = {name for name, text in kernels.items() if "headcount.compiled import" in text}
+    assert len(loops) > 10
     for freedom in ("fastmath=", "parallel=", "np.dot(", "np.linalg"):
-        assert [name for name, text in kernels.items() if freedom in text] == []
+        assert [name for name in loops if freedom in kernels[name]] == []
+    assert [name for name, text in kernels.items() if "from numba import" in text] == []
+    always = [
+        name for text in kernels.values() for name in re.findall(r"work=None\)\ndef (\w+)", text)
+    ]
+    assert always == ["fill_blocks"], "a loop that is never interpreted says why"
 
 
 def test_a_product_and_a_sum_are_rounded_one_after_the_other():
     """Joined into one, as some processors can, they would leave a rest here."""
-
-    @compiled.njit(nogil=True)
-    def left(a: float, b: float, c: float) -> float:
-        return a * b - c
-
     a = 1 + 2.0**-30
-    assert left(a, a, a * a) == 0
+    with forced("compiled"):
+        assert left_over(a, a, a * a) == 0
+
+
+@kernel
+def left_over(a, b, c):
+    return a * b - c
+
+
+def test_compiling_is_said_once(empty, caplog):
+    compiled._say_once.cache_clear()
+    with caplog.at_level(logging.INFO), forced("compiled"):
+        for loop in (kernel(doubled), kernel(doubled)):
+            assert isinstance(loop, Kernel)
+            assert loop(np.arange(3)) == 6
+    assert caplog.messages == [
+        "compiling loops, once for this version of headcount: some seconds each"
+    ]

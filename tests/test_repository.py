@@ -181,7 +181,7 @@ def test_private_places_pattern(line: str, caught: bool) -> None:
 
 def test_no_module_is_long() -> None:
     lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in SOURCES}
-    assert {name: count for name, count in lines.items() if count > 500} == {}
+    assert {name: count for name, count in lines.items() if count > 600} == {}
 
 
 def printing_lines(source: str) -> list[int]:

@@ -26,6 +26,7 @@ from headcount.noise import (
     save_run_key,
 )
 from headcount.noise._keys import encode
+from headcount.noise._tables import build_table
 from headcount.noise.recorded import RecordedNoise
 from headcount.studies.frame.published_noise import GeometricByRatio, PublishedNoise
 
@@ -223,6 +224,29 @@ def test_slow_sampler_takes_over_visibly_with_the_same_values(caplog):
     index = np.array([7, 3], dtype=np.int64)
     some = slow.draw_at(stream, LAW, draw=0, index=index)
     assert np.array_equal(some, expected[0, index])
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("word_bits", [9, 64])
+def test_a_few_draws_make_no_table_and_are_those_of_the_table(law, word_bits, monkeypatch):
+    made: list[Law] = []
+
+    def build(law, **given):
+        made.append(law)
+        return build_table(law, **given)
+
+    monkeypatch.setattr(keyed, "build_table", build)
+    whole = make(word_bits=word_bits).draw(STREAM, law, draws=range(2))
+    assert made == [law]
+    few = make(word_bits=word_bits)
+    for index in range(0, keyed.FEW, 2):
+        two = few.draw_at(STREAM, law, draw=1, index=np.array([index, 999 - index]))
+        assert two.tolist() == whole[1, [index, 999 - index]].tolist()
+    assert made == [law]
+    rest = few.draw_at(STREAM, law, draw=0, index=np.arange(1000))
+    assert np.array_equal(rest, whole[0])
+    assert made == [law, law]
+    assert few.served == {("county", "cells"): "table"}
 
 
 def test_slow_gaussian_can_be_addressed():

@@ -13,7 +13,7 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise import _tables as tables
 from headcount.noise._exact import Bits, _decide, invert, rejection_gaussian
-from headcount.noise._tables import build_table, certify_thresholds
+from headcount.noise._tables import build_table, certify_thresholds, has_table
 from headcount.noise.law import LARGEST_SCALE, Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
 from headcount.studies.frame.published_noise import GeometricByRatio
@@ -264,3 +264,19 @@ def test_a_tail_below_every_precision_still_has_a_table(law: Law) -> None:
     thresholds = certify_thresholds(law, bits=63, limit=10)
     assert thresholds is not None
     assert thresholds.tolist() == [2**63 - 1]
+
+
+@pytest.mark.parametrize("law", LAWS + SMALL, ids=str)
+@pytest.mark.parametrize("word_bits", [5, 9, 64])
+def test_whether_there_is_a_table_is_known_without_making_it(law, word_bits, monkeypatch):
+    """At every limit around the table's own size, and mostly without the table."""
+    whole = build_table(law, word_bits=word_bits)
+    assert whole is not None
+    size = len(whole.thresholds)
+    for limit in (1, size - 1, size, size + 1, 2 * size):
+        if limit:
+            table = build_table(law, word_bits=word_bits, limit=limit)
+            assert has_table(law, word_bits=word_bits, limit=limit) == (table is not None), limit
+    has_table.cache_clear()
+    monkeypatch.setattr(tables, "build_table", None)
+    assert has_table(law, word_bits=word_bits, limit=2 * size + 10)

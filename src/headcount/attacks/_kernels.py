@@ -13,10 +13,10 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def alive(row_of: Ints32, high: Ints, keep: Flags) -> None:
     """Strike out the classes that lie in a row which holds nobody."""
     for c in range(row_of.shape[0]):
@@ -28,7 +28,7 @@ def alive(row_of: Ints32, high: Ints, keep: Flags) -> None:
                     break
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def assemble(rows: Ints32, low: Ints, high: Ints) -> Any:
     """Compress rows (unknowns x families, row numbers or -1) and leave out those that say nothing.
 
@@ -75,7 +75,7 @@ def assemble(rows: Ints32, low: Ints, high: Ints) -> Any:
     return ptr, idx, rlo, rhi, fam, possible
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=5)
 def propagate(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints) -> bool:
     """Tighten lo and hi until no row tells more; False if some row cannot be met."""
     moved = True
@@ -113,7 +113,7 @@ def propagate(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints) ->
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def reduce(
     ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, lo: Ints, hi: Ints, free: Ints
 ) -> Any:
@@ -151,7 +151,7 @@ def reduce(
     return nptr[: count + 1], nidx[:end], nlo[:count], nhi[:count], nfam[:count]
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=10)
 def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> Any:
     """Rows that are sums of smaller rows of one family, with bounds no tighter than theirs.
 
@@ -189,7 +189,7 @@ def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) ->
     return keep, True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _cover(
     r: int,
     family: int,
@@ -230,7 +230,7 @@ def _cover(
     return (parts if held == length else 0), low, high
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _by_unknown(ptr: Ints, idx: Ints, count: int, size: int) -> Any:
     """For each unknown the rows it is in."""
     vptr = np.zeros(size + 1, dtype=np.int64)
@@ -247,7 +247,7 @@ def _by_unknown(ptr: Ints, idx: Ints, count: int, size: int) -> Any:
     return vptr, vrow
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def components(ptr: Ints, idx: Ints, keep: Flags, size: int) -> Ints:
     """A number for each unknown: those tied by kept rows have the same, the least of them."""
     root = np.arange(size)

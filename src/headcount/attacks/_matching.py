@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _pair(
     a: Ints,
     a_start: int,
@@ -45,7 +45,7 @@ def _pair(
     return pairs
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def match_sorted(
     a: Ints,
     a_coarse: Ints,

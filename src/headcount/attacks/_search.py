@@ -11,12 +11,17 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.attacks._kernels import propagate
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 NONE, FOUND, GAVE_UP = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)
+def _all_nodes(ptr: Ints, idx: Ints, *given: Any) -> int:
+    """The work if every node that may be looked at is, and all rows of it a few times."""
+    return 5 * len(idx) * int(given[-1])
+
+
+@njit
 def _narrowest(lo: Ints, hi: Ints) -> int:
     """The open unknown with the fewest values, -1 if all are settled."""
     best = -1
@@ -30,7 +35,7 @@ def _narrowest(lo: Ints, hi: Ints) -> int:
     return best
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     """No solution within these bounds is further from the start than this (L1 distance)."""
     down = 0
@@ -45,7 +50,7 @@ def _most(lo: Ints, hi: Ints, start: Ints, fixed: bool) -> int:
     return min(either, 2 * min(down, up)) if fixed else either
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=_all_nodes)
 def first_solution(
     ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints, nodes: int
 ) -> Any:
@@ -84,7 +89,7 @@ def first_solution(
                 break
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=_all_nodes)
 def farthest_solution(
     ptr: Ints,
     idx: Ints,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.schema import Schema, load_schema
@@ -190,7 +190,7 @@ def _kinds() -> Floats:
     return np.concatenate([np.array(share) * (1 - hispanic), np.array(share) * hispanic])
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=None)
 def fill_blocks(
     size: Ints,
     group: Ints32,

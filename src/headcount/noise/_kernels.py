@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda words, *_: 3 * words.size)
 def lookup(
     words: NDArray[np.uint64],
     drop: np.uint64,
@@ -51,7 +51,7 @@ def lookup(
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda index, *_: 8 * index.size)
 def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
     """Fill blocks with the big-endian 128-bit counters that hold words base + index."""
     byte = np.uint64(0xFF)
@@ -69,7 +69,7 @@ def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> b
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pick(blocks: NDArray[np.uint64], index: Ints, base: int, words: NDArray[np.uint64]) -> None:
     """Take from each two-word block the word that base + index names."""
     for i in range(index.size):

@@ -55,6 +55,18 @@ def build_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> C
     return CutPoints(thresholds, guide, shift=np.uint64(shift), drop=np.uint64(64 - word_bits))
 
 
+@lru_cache(maxsize=256)
+def has_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> bool:
+    """Whether the law has a table, without making it if a look at the last threshold tells."""
+    whole = 1 << (word_bits - 1)
+    with precision(_PRECISIONS[0]):
+        if law.survival_below(limit - 1) * whole > 1:
+            return False
+        if law.exact_survival(limit - 1) != 0 and law.survival(limit - 1) * whole <= 1:
+            return True
+    return build_table(law, word_bits=word_bits, limit=limit) is not None
+
+
 def certify_thresholds(law: Law, *, bits: int, limit: int) -> NDArray[np.uint64] | None:
     """floor(2^bits Pr[|X| <= k]) for k = 0, 1, ... up to the first that equals 2^bits - 1.
 

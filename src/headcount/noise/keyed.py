@@ -7,7 +7,7 @@ the order of the work, its chunks and its processes cannot matter, and noise nee
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Literal
 
@@ -18,7 +18,7 @@ from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.noise._exact import invert
 from headcount.noise._keys import RunKey, encode
-from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table
+from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table, has_table
 from headcount.noise.law import Law
 from headcount.noise.source import DrawPositions, KeyKind, Stream, check_draws
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
@@ -26,21 +26,40 @@ from headcount.noise.words import CHUNK, Words, compiled, derive_key
 SAMPLER_VERSION = 1
 """Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""
 
+FEW = 32
+"""Draws of one stream that are made without a table: a wide law's takes as long as thousands."""
+
 ServedBy = Literal["table", "slow"]
 
 _INT64 = np.dtype(np.int64)
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Source:
-    """One stream with one law: its words and, unless too wide, its table."""
+    """One stream with one law: its words and, unless the law is too wide, a table.
+
+    A table is made when more than a few draws are asked for. It and inversion make the same draw of
+    a word.
+    """
 
     stream: Stream
     law: Law
     words: Words
-    table: CutPoints | None
+    has_table: bool
     word_bits: int
+    limit: int
+    drawn: int = 0
+    table: CutPoints | None = None
+    making: Lock = field(default_factory=Lock)
+
+    def table_for(self, more: int) -> CutPoints | None:
+        """The table, if there is one and so many draws more are worth it."""
+        with self.making:  # or threads that begin together would each make the table
+            self.drawn += more
+            if self.table is None and self.has_table and self.drawn > FEW:
+                self.table = build_table(self.law, word_bits=self.word_bits, limit=self.limit)
+        return self.table
 
     @property
     def name(self) -> str:
@@ -137,7 +156,7 @@ class KeyedNoise:
         # The purpose comes last: parts are counted, so that a longer address is another one.
         named, purpose = stream.address[:3], stream.address[3:]
         address = (law.kind, *named, *law.key_parts, *purpose)
-        with self._making:  # or threads that begin together would each make the table
+        with self._making:
             if (source := self._sources.get(address)) is None:
                 source = self._sources[address] = self._made(stream, law, address)
         return source
@@ -147,10 +166,10 @@ class KeyedNoise:
             key=derive_key(self._stream_key, encode("words", *address)),
             extension_key=derive_key(self._stream_key, encode("extension", *address)),
         )
-        table = build_table(law, word_bits=self._word_bits, limit=self._table_limit)
-        source = _Source(stream, law, words, table, self._word_bits)
-        self.served[(stream.level, stream.query)] = "table" if table is not None else "slow"
-        if table is None:
+        narrow = has_table(law, word_bits=self._word_bits, limit=self._table_limit)
+        source = _Source(stream, law, words, narrow, self._word_bits, self._table_limit)
+        self.served[(stream.level, stream.query)] = "table" if narrow else "slow"
+        if not narrow:
             _log.warning(
                 "%s: %s needs a table of more than %d thresholds; the exact slow sampler serves it",
                 source.name,
@@ -198,7 +217,7 @@ def _fill_run(source: _Source, start: int, out: Ints) -> None:
 
 def _look_up(source: _Source, words: NDArray[np.uint64], out: Ints) -> Ints:
     """Decide the words by table; returns the positions that stay open."""
-    table = source.table
+    table = source.table_for(words.size)
     if table is None:
         return np.arange(words.size, dtype=np.int64)
     undecided = np.empty(words.size, dtype=np.int64)
@@ -212,6 +231,6 @@ def _slowly(source: _Source, number: int, word: int) -> int:
     """The draw of word ``number``, exactly, with as many extension words as it takes."""
     drop = 64 - source.word_bits
     extension = (more >> drop for more in source.words.extension(number))
-    if source.table is None:
+    if not source.has_table:
         return source.law.without_table(word >> drop, bits=source.word_bits, extension=extension)
     return invert(source.law, word >> drop, bits=source.word_bits, extension=extension)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.compiled import njit
+from headcount.compiled import kernel
 
 NEWLINE, RETURN, QUOTE = ord("\n"), ord("\r"), ord('"')
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def last_cut(text: NDArray[np.uint8], delimiter: int) -> tuple[int, int]:
     """The last place between two records, neither of which is a blank line, and records before it.
 

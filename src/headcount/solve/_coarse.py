@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel
 from headcount.solve._ssn import threshold
 from headcount.solve.batch import NO_BOUND, Batch, BatchArrays
 
@@ -113,7 +113,7 @@ def _with_families(batch: Batch, used: Ints) -> Batch:
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def group_entries(
     cell_start: Ints, kind: Ints, kinds: int, var_start: Ints, var_child: Ints32
 ) -> tuple[Ints, Ints, Ints]:
@@ -147,7 +147,7 @@ def group_entries(
     return number, first[:used], start
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def share_by_totals(b: BatchArrays, family: int, out: Floats) -> None:
     """The totals t >= 0 with the least sum of weight (t - margin)^2, and entries shared by them.
 

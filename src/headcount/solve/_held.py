@@ -42,13 +42,13 @@ class Held(NamedTuple):
     of: Ints
 
 
-@njit(nogil=True, cache=True)
+@njit
 def in_band(slots: Floats, s: int) -> bool:
     """Whether a slot has a band: bounds are whole persons apart, and only a band is narrower."""
     return bool(0.0 < slots[HIGH, s] - slots[LOW, s] < 1.0)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def held_slots(free: Free) -> Held:
     """The bands, and as their parts the slots of the query with the most weight."""
     slots, who, where = free.slots, free.who, free.where
@@ -80,7 +80,7 @@ def held_slots(free: Free) -> Held:
     return Held(bands, part, holder[part])
 
 
-@njit(nogil=True, cache=True)
+@njit
 def pivots(held: Held, jacobian: Jacobian, shift: float, out: Floats) -> None:
     """One over the diagonal; of a band, one over what is left of it when its parts are solved.
 
@@ -102,7 +102,7 @@ def pivots(held: Held, jacobian: Jacobian, shift: float, out: Floats) -> None:
         out[s] = 1.0 / out[s]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def even_prices(
     held: Held,
     jacobian: Jacobian,
@@ -124,7 +124,7 @@ def even_prices(
     return even
 
 
-@njit(nogil=True, cache=True)
+@njit
 def precondition(
     rest: Floats, held: Held, jacobian: Jacobian, inverse: Floats, even: Floats, out: Floats
 ) -> float:
@@ -151,7 +151,7 @@ def precondition(
     return dot(rest, out)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def held_direction(
     f: Floats,
     held: Held,
@@ -168,7 +168,8 @@ def held_direction(
     rest, along, image, inverse = cg[0], cg[1], cg[2], cg[3]
     pivots(held, jacobian, shift, inverse)
     even = even_prices(held, jacobian, rows, pairs, shift, cg, work)
-    step[:], rest[:] = 0.0, f
+    for s in range(f.size):
+        step[s], rest[s] = 0.0, f[s]
     rho = precondition(rest, held, jacobian, inverse, even, along)
     goal = tolerance * tolerance * rho
     for i in range(CONJUGATE_LIMIT):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import inlined, kernel, njit
 from headcount.solve._held import held_slots, in_band
 from headcount.solve._newton import IMPOSSIBLE, SOLVED, STUCK, newton
 from headcount.solve._pack import FEASIBLE, PROXIMAL_FAMILY, pack
@@ -25,7 +25,7 @@ BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 0.1
 OWN_WEIGHT, OWN_ANSWER, PULL, CENTRE = 0, 1, 2, 3
 
 
-@njit(nogil=True, cache=True)
+@njit
 def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats, bands: Floats) -> float:
     """Move the centres of the stand-in terms to the last answer; the largest move.
 
@@ -53,7 +53,7 @@ def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats, band
     return move
 
 
-@njit(nogil=True, cache=True)
+@njit
 def pull(slots: Floats, bands: Floats, s: int, centre: float, weight: float) -> None:
     """Pull a slot towards a centre: r (z - y)^2 + w (z - c)^2 is one square and a constant."""
     bands[PULL, s], bands[CENTRE, s] = weight, centre
@@ -62,7 +62,7 @@ def pull(slots: Floats, bands: Floats, s: int, centre: float, weight: float) -> 
     slots[WEIGHT, s], slots[MARGIN, s] = both, (own + weight * centre) / both
 
 
-@njit(nogil=True, cache=True)
+@njit
 def level_prices(nu: Floats, slots: Floats, bands: Floats) -> None:
     """Take from all prices in bands what those inside have too much, in the mean.
 
@@ -88,7 +88,7 @@ def level_prices(nu: Floats, slots: Floats, bands: Floats) -> None:
             nu[s] -= total / many
 
 
-@njit(nogil=True, cache=True)
+@njit
 def own_answers(slots: Floats) -> Floats:
     """A table of bands with the weights and answers that slots have of their own."""
     bands = np.zeros((4, slots.shape[1]))
@@ -98,7 +98,7 @@ def own_answers(slots: Floats) -> Floats:
     return bands
 
 
-@njit(nogil=True, cache=True)
+@njit
 def start_bands(slots: Floats, bands: Floats) -> bool:
     """Pull answers in a band that have no large weight of their own; whether there are any."""
     found = False
@@ -110,7 +110,7 @@ def start_bands(slots: Floats, bands: Floats) -> bool:
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit
 def start_centres(free: Free) -> bool:
     """The first centres of stand-in slots: the sums without any price. Whether there are any."""
     slots = free.slots
@@ -129,7 +129,7 @@ def start_centres(free: Free) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def highest(free: Free) -> float:
     """More than the objective of any answer: each square at the worse end of its range."""
     weight, target, slots, start = free.weight, free.target, free.slots, free.start
@@ -147,7 +147,7 @@ def highest(free: Free) -> float:
     return bound
 
 
-@njit(nogil=True, cache=True)
+@njit
 def settle(free: Free, u: Floats, least: float, x: Floats) -> None:
     """Write max(u, 0) into x; what is below ``least`` goes to the entry's largest count."""
     start, source = free.start, free.source
@@ -165,7 +165,7 @@ def settle(free: Free, u: Floats, least: float, x: Floats) -> None:
             x[source[top]] += lost
 
 
-@njit(nogil=True, cache=True)
+@njit
 def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> float:
     """How far parent p's part of x is from its constraints, from the batch itself."""
     worst, kids = 0.0, b.child_start[p]
@@ -205,7 +205,7 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
     return worst
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def solve_parent(
     p: int, b: BatchArrays, bounded: Flags, tolerance: float, begin: Floats, x: Floats
 ) -> tuple[int, int, int, int]:
@@ -227,9 +227,10 @@ def solve_parent(
     if soft:
         for e in range(totals.size):
             centre[start[e] : start[e + 1]] = totals[e] / (start[e + 1] - start[e])
-        if begin.size > 0:
-            centre[:] = begin[source]
-        free.target[:] += free.stand_in * centre
+        for v in range(source.size):
+            if begin.size > 0:
+                centre[v] = begin[source[v]]
+            free.target[v] += free.stand_in[v] * centre[v]
     bands, held = own_answers(free.slots), held_slots(free)
     for smoothing in SMOOTHING:
         attempt += 1
@@ -259,7 +260,7 @@ def solve_parent(
     return STUCK, attempt, steps, conjugate
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda parents, b, *_: 250 * b.variables(parents))
 def solve_parents(
     parents: Ints,
     b: BatchArrays,
@@ -272,5 +273,6 @@ def solve_parents(
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
-        counts[p] = solve_parent(p, b, bounded, tolerance, begin, x)
+        ended, attempts, steps, conjugate = solve_parent(p, b, bounded, tolerance, begin, x)
+        counts[p, 0], counts[p, 1], counts[p, 2], counts[p, 3] = ended, attempts, steps, conjugate
         violation[p] = largest_violation(p, b, bounded, x)

@@ -24,7 +24,7 @@ SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 NOT_HELD, HELD = (0.5, 0.3), (0.25, 0.2)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def newton(
     nu: Floats,
     free: Free,
@@ -77,7 +77,8 @@ def newton(
         slope = dot(f, step)
         alpha, backtracks = 1.0, 0
         while True:
-            trial[:] = nu + alpha * step
+            for s in range(n):
+                trial[s] = nu[s] + alpha * step[s]
             new, extent = primal(trial, free, tau, u, sums, work)
             more, extra, worst = residual(trial, free.slots, sums, f)
             new, extent = new + more, extent + extra
@@ -88,7 +89,8 @@ def newton(
             after = dot(f, step)
             secant = slope / (slope - after) if after < slope else 0.5
             alpha *= min(max(secant, 0.1), 0.5)
-        nu[:] = trial
+        for s in range(n):
+            nu[s] = trial[s]
         value, size = new, extent
         if backtracks == 0:
             shift = max(shift * 0.1, 1e-9)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._reduce import (
     COUNT,
     HIGH,
@@ -54,7 +54,7 @@ class FoundSlots(NamedTuple):
     table: Floats
 
 
-@njit(nogil=True, cache=True)
+@njit
 def is_open(child: int, cell: int, b: BatchArrays, bounded: Flags) -> bool:
     """Whether no bound forces this cell of this child to be empty."""
     for f in range(bounded.size):
@@ -63,7 +63,7 @@ def is_open(child: int, cell: int, b: BatchArrays, bounded: Flags) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Choices]:
     """Set x where one answer is possible; list what is left.
 
@@ -102,7 +102,7 @@ def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Choi
     )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def number_slots(
     width: int,
     group: Ints32,
@@ -147,7 +147,7 @@ def number_slots(
     return used
 
 
-@njit(nogil=True, cache=True)
+@njit
 def bound_slots(
     p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: FoundSlots
 ) -> int:
@@ -174,7 +174,7 @@ def bound_slots(
     return FEASIBLE
 
 
-@njit(nogil=True, cache=True)
+@njit
 def joint_slots(
     p: int, b: BatchArrays, choices: Choices, slot: Slots, found: FoundSlots, used: int
 ) -> tuple[int, int]:
@@ -214,7 +214,7 @@ def joint_slots(
     return used + n_kids, status
 
 
-@njit(nogil=True, cache=True)
+@njit
 def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
     """The weight that counts as 1 in parent p's problem, and what stands in for a detail's 0.
 
@@ -234,7 +234,7 @@ def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
     return (PROXIMAL_DETAIL * family if family < np.inf else 1.0), 1.0
 
 
-@njit(nogil=True, cache=True)
+@njit
 def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     """The free part of parent p's problem, with its status; the decided goes straight into x."""
     kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
@@ -246,7 +246,7 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     most = table.shape[1]
     found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
     one, soft = unit_weight(p, b)
-    used = 0
+    used = ZERO
     for f in range(n_families):
         column, before = b.family_start[f], used
         width = b.family_start[f + 1] - column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._potentials import look_back, settle
 from headcount.solve._residual import (
     FAR,
@@ -27,7 +27,7 @@ It takes part in which of several equally good roundings is found.
 """
 
 
-@njit(nogil=True, cache=True)
+@njit
 def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: bool) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
@@ -48,7 +48,8 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     count = top + 1 + entries
     excess = np.zeros(count, np.int64)
     potential = np.zeros(count, np.int64)
-    potential[top + 1 :] = threshold
+    for e in range(entries):
+        potential[top + 1 + e] = threshold[e]
     if not settle(arcs, steps, tree, excess, potential):
         return -1
     longest = 2 * size + 2 * groups + 1 + count
@@ -78,7 +79,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     return paths
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _search(
     s: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
 ) -> tuple[int, int]:
@@ -101,7 +102,7 @@ def _search(
     nearest = FAR
     found, looked = -1, 0
     # Written out four times: a call with this many arrays costs more than what it does.
-    heap = push(heap_key, heap_node, 0, 0, s)
+    heap = push(heap_key, heap_node, ZERO, ZERO, s)
     while heap > 0:
         d, u = heap_key[0], heap_node[0]
         heap = pop(heap_key, heap_node, heap)
@@ -189,7 +190,7 @@ def _search(
     return found, looked
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _augment(
     s: int, end: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._residual import (
     FAR,
     Arcs,
@@ -19,7 +19,7 @@ from headcount.solve._residual import (
 )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def settle(
     arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, excess: Array, potential: Array
 ) -> bool:
@@ -62,7 +62,7 @@ def settle(
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def look_back(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search) -> None:
     """Lower potentials by how far each node is from the nearest shortage.
 
@@ -77,13 +77,13 @@ def look_back(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
     aim, price = tree.aim, tree.price
     excess, potential, distance, done, _, seen, heap_key, heap_node = work
     count = len(excess)
-    heap, many, waiting, reach = 0, 0, 0, 0
+    heap, many, waiting, reach = ZERO, 0, 0, ZERO
     for u in range(count):
         if excess[u] < 0:
             distance[u] = 0
             seen[many] = u
             many += 1
-            heap = push(heap_key, heap_node, heap, 0, u)
+            heap = push(heap_key, heap_node, heap, ZERO, u)
         elif excess[u] > 0:
             waiting += 1
     while heap > 0 and waiting > 0:

@@ -20,7 +20,7 @@ WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
 Slots = NDArray[np.uint32]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
     """Put each measured, unbounded slot of one variable into that variable's own square.
 
@@ -48,7 +48,7 @@ def absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
     return kept
 
 
-@njit(nogil=True, cache=True)
+@njit
 def merge(slot: Slots, table: Floats, kept: Flags) -> None:
     """Make one slot of two that hold the same variables: squares add up, bounds intersect."""
     partner = np.empty(kept.size, np.int64)
@@ -66,7 +66,7 @@ def merge(slot: Slots, table: Floats, kept: Flags) -> None:
                     kept[s] = False
 
 
-@njit(nogil=True, cache=True)
+@njit
 def join(table: Floats, s: int, t: int) -> None:
     """Add slot s to slot t; a stand-in weight gives way to a true one."""
     table[LOW, t] = max(table[LOW, t], table[LOW, s])
@@ -82,7 +82,7 @@ def join(table: Floats, s: int, t: int) -> None:
     table[WEIGHT, t], table[MARGIN, t] = both, sum_y / both
 
 
-@njit(nogil=True, cache=True)
+@njit
 def renumber(slot: Slots, table: Floats, kept: Flags) -> tuple[Slots, Slots, Floats]:
     """The kept slots numbered from 0: Q as pairs (variable, slot), and the table."""
     number = np.empty(kept.size, np.uint32)
@@ -94,7 +94,8 @@ def renumber(slot: Slots, table: Floats, kept: Flags) -> tuple[Slots, Slots, Flo
     out = np.empty((table.shape[0], n))
     for s in range(kept.size):
         if kept[s]:
-            out[:, number[s]] = table[:, s]
+            for row in range(out.shape[0]):  # a slice takes five times as long to compile
+                out[row, number[s]] = table[row, s]
     who, where = np.empty(slot.size, np.uint32), np.empty(slot.size, np.uint32)
     pairs = 0
     for f in range(slot.shape[0]):

@@ -86,7 +86,7 @@ class Search(NamedTuple):
     heap_node: Array
 
 
-@njit(nogil=True, cache=True)
+@njit
 def step(y: int, cost: int, scale: int) -> int:
     """Cost of going from y to y + 1: the L1 distance falls below the floor, rises above ceiling."""
     if y < 0:
@@ -94,13 +94,13 @@ def step(y: int, cost: int, scale: int) -> int:
     return cost if y == 0 else scale
 
 
-@njit(nogil=True, cache=True)
+@njit
 def lift(margin: int, aim: int, price: int) -> int:
     """Cost of one person more in a group: two parallel arcs, up to the aim and beyond it."""
     return -price if margin < aim else price
 
 
-@njit(nogil=True, cache=True)
+@njit
 def push(heap_key: Array, heap_node: Array, size: int, key: int, node: int) -> int:
     k = size
     while k > 0 and heap_key[(k - 1) >> 1] > key:
@@ -112,7 +112,7 @@ def push(heap_key: Array, heap_node: Array, size: int, key: int, node: int) -> i
     return size + 1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def pop(heap_key: Array, heap_node: Array, size: int) -> int:
     """Remove the first of the heap, which the caller has read."""
     size -= 1
@@ -134,7 +134,7 @@ def pop(heap_key: Array, heap_node: Array, size: int) -> int:
     return size
 
 
-@njit(nogil=True, cache=True)
+@njit
 def by_target(count: int, target: Array) -> Any:
     """Indices grouped by target 0 ... count - 1, as starts and a list."""
     start = np.zeros(count + 1, np.int64)

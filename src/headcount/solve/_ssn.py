@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats
-from headcount.compiled import njit
+from headcount.compiled import ZERO, njit
 from headcount.solve._reduce import Slots
 
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
@@ -89,7 +89,7 @@ class Jacobian(NamedTuple):
     diagonal: Floats
 
 
-@njit(nogil=True, cache=True)
+@njit
 def dot(a: Floats, b: Floats) -> float:
     """Sum of a b, term by term: the order in which a library adds depends on the processor."""
     total = 0.0
@@ -98,21 +98,21 @@ def dot(a: Floats, b: Floats) -> float:
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit
 def gather(who: Slots, where: Slots, pairs: int, values: Floats, out: Floats) -> None:
     """Add Q' values to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[who[i]] += values[where[i]]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def scatter(who: Slots, where: Slots, pairs: int, part: Floats, out: Floats) -> None:
     """Add Q part to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[where[i]] += part[who[i]]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def threshold(
     t: Floats, give: Floats, first: np.uint64, last: np.uint64, total: float, tau: float
 ) -> float:
@@ -145,7 +145,7 @@ def threshold(
     return tau
 
 
-@njit(nogil=True, cache=True)
+@njit
 def primal(
     nu: Floats, free: Free, tau: Floats, u: Floats, sums: Floats, work: Floats
 ) -> tuple[float, float]:
@@ -182,7 +182,7 @@ def primal(
     return value, size
 
 
-@njit(nogil=True, cache=True)
+@njit
 def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[float, float, float]:
     """Set out = F = Q x - z; the slots' part of the dual value, its size, and max |F|."""
     value, size, worst = 0.0, 0.0, 0.0
@@ -198,7 +198,7 @@ def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[floa
     return value, size, worst
 
 
-@njit(nogil=True, cache=True)
+@njit
 def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) -> None:
     """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
     square = delta * delta
@@ -212,7 +212,7 @@ def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) ->
         diagonal[s] = d[s]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def soften_cells(
     free: Free, u: Floats, delta: float, jacobian: Jacobian, work: Floats
 ) -> tuple[int, int]:
@@ -251,7 +251,7 @@ def soften_cells(
             work[j] = a[j] * (1.0 - a[j] * mass[rows])
         rows += 1
     row[rows] = kept
-    pairs = 0
+    pairs = ZERO
     for i in range(free.who.size):
         j = place[free.who[i]]
         if j != gone:
@@ -261,7 +261,7 @@ def soften_cells(
     return rows, pairs
 
 
-@njit(nogil=True, cache=True)
+@njit
 def multiply(
     v: Floats,
     jacobian: Jacobian,
@@ -288,7 +288,7 @@ def multiply(
     return dot(v, out)
 
 
-@njit(nogil=True, cache=True)
+@njit
 def direction(
     f: Floats,
     jacobian: Jacobian,

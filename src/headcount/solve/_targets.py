@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.solve._chain import ChainForest
 from headcount.solve._paths import repair
 from headcount.solve._residual import Array, RoundingSteps, RoundingTree
@@ -23,7 +23,7 @@ TIE = 2**20
 """A tie break of 1."""
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _used_groups(p: int, b: BatchArrays, forest: ChainForest, number: Array) -> Array:
     """The groups that hold an entry of parent p, holders first; number[group] is their place."""
     found = np.empty(len(forest.above), np.int64)
@@ -41,7 +41,7 @@ def _used_groups(p: int, b: BatchArrays, forest: ChainForest, number: Array) -> 
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _kept_groups(
     p: int, b: BatchArrays, forest: ChainForest, number: Array, fold: bool
 ) -> tuple[Array, Array]:
@@ -77,7 +77,7 @@ def _kept_groups(
     return groups, queries[kept]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _forest_of(
     p: int, b: BatchArrays, forest: ChainForest, number: Array, fold: bool
 ) -> tuple[Array, Array, Array, RoundingTree]:
@@ -107,7 +107,7 @@ def _forest_of(
     return groups, queries, times, tree
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _empty_groups_allowed(p: int, b: BatchArrays, forest: ChainForest, groups: Array) -> bool:
     """Whether no group without a cell of this parent must have somebody."""
     seen = np.zeros(forest.low.shape[1], np.bool_)
@@ -121,7 +121,7 @@ def _empty_groups_allowed(p: int, b: BatchArrays, forest: ChainForest, groups: A
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _set_aims(tree: RoundingTree, queries: Array, dear: int, whole: Array, part: Array) -> None:
     """The target of each group in the pass, and its price."""
     top = len(tree.up)
@@ -138,7 +138,7 @@ def _set_aims(tree: RoundingTree, queries: Array, dear: int, whole: Array, part:
             tree.aim[k] = floors[k] + np.int64(np.rint(parts[k]))
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _in_order(cost: Array) -> Array:
     """Positions from the least cost to the largest, of equal ones the first first."""
     if len(cost) > 50:
@@ -153,7 +153,7 @@ def _in_order(cost: Array) -> Array:
     return order
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, most: Array) -> int:
     """Take the cheapest steps of one entry; its threshold, between those taken and the next.
 
@@ -182,7 +182,7 @@ def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, mo
     return (below + (cost[order[taken]] if taken < len(y) else scale)) // 2
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda parents, b, *_: 100 * b.variables(parents))
 def round_to_targets(
     parents: Array,
     b: BatchArrays,

@@ -42,6 +42,11 @@ class BatchArrays(NamedTuple):
     joint: Ints32
     joint_total: Ints
 
+    def variables(self, parents: Ints) -> int:
+        """How many variables some parents have."""
+        first = self.var_start[self.cell_start]
+        return int((first[parents + 1] - first[parents]).sum())
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Batch:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.compiled import njit
+from headcount.compiled import ZERO, kernel, njit
 from headcount.solve._paths import repair
 from headcount.solve._residual import FAR, Array, RoundingSteps, RoundingTree
 from headcount.solve.batch import BatchArrays
@@ -34,7 +34,7 @@ WHOLE = 1e-6
 GREEDY, REPAIRED, IMPOSSIBLE = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def split(x: Array, whole: Array, cost: Array) -> None:
     """Part x into floor and the cost (1 - 2 frac) of one more; only an integer costs SCALE."""
     for v in range(len(x)):
@@ -48,7 +48,7 @@ def split(x: Array, whole: Array, cost: Array) -> None:
             cost[v] = np.int64(np.rint((1.0 - 2.0 * (x[v] - floor)) * SCALE))
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: Array) -> int:
     """Take the cheapest steps of one entry; returns the cost of the dearest step, its threshold.
 
@@ -88,7 +88,7 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
     return cheapest
 
 
-@njit(nogil=True, cache=True)
+@njit
 def climb(value: Array, y: Array, tree: RoundingTree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
     top = len(tree.up)
@@ -99,7 +99,7 @@ def climb(value: Array, y: Array, tree: RoundingTree) -> None:
             t = tree.up[t]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def out_of_bounds(tree: RoundingTree) -> bool:
     """Whether some group is not where it may or should be."""
     out = False
@@ -109,7 +109,7 @@ def out_of_bounds(tree: RoundingTree) -> bool:
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit
 def plant(
     p: int, b: BatchArrays, above: Array, leaf: Array, column: Array, low: Array, high: Array
 ) -> RoundingTree:
@@ -129,14 +129,15 @@ def plant(
     number = np.full(n_kids * nodes, -1, np.int64)
     for e in range(e0, e1):
         for v in range(b.var_start[e], b.var_start[e + 1]):
-            _need(b.var_child[v] - kids, leaf[e - e0], above, number)
+            _need(b.var_child[v] - kids, leaf[e - e0] + ZERO, above, number)
     for t in range(nodes):
         for c in range(n_kids if column[t] >= 0 else 0):
             # Below 0 nobody can go either, but a search looks there, and so chooses among ties.
             if low[kids + c, column[t]] != 0 or high[kids + c, column[t]] < 0:
                 _need(c, t, above, number)
     needed = np.flatnonzero(number == 0)
-    number[needed] = np.arange(len(needed))
+    for k in range(len(needed)):
+        number[needed[k]] = k
     root, groups = _joint_roots(p, b, len(needed))
     kind = np.full(groups, -1, np.int64)
     up, floor = np.full(groups, groups, np.int64), np.full(groups, -FAR)
@@ -168,7 +169,7 @@ def plant(
     )
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _need(child: int, t: int, above: Array, number: Array) -> None:
     """Mark a group of a child, and all that hold it, with 0."""
     while t >= 0 and number[child * len(above) + t] < 0:
@@ -176,7 +177,7 @@ def _need(child: int, t: int, above: Array, number: Array) -> None:
         t = above[t]
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _joint_roots(p: int, b: BatchArrays, groups: int) -> tuple[Array, int]:
     """For each child the total that it has together with others, from ``groups`` on; the end.
 
@@ -197,14 +198,7 @@ def _joint_roots(p: int, b: BatchArrays, groups: int) -> tuple[Array, int]:
     return root, groups
 
 
-@njit(nogil=True, cache=True)
-def _tree(p: int, b: BatchArrays, forest: Nesting) -> RoundingTree:
-    """The forest of bounded groups in parent p."""
-    leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
-    return plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
-
-
-@njit(nogil=True, cache=True)
+@kernel(work=lambda parents, b, *_: 20 * b.variables(parents))
 def round_parents(
     parents: Array,
     b: BatchArrays,
@@ -222,7 +216,8 @@ def round_parents(
     solver may leave it a hair below or above); ``wide`` more either way when that cannot be done.
     """
     for p in parents:
-        tree = _tree(p, b, forest)
+        leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
+        tree = plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
         e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
         base, price = whole[v0:v1], cost[v0:v1]
         size = v1 - v0
@@ -258,11 +253,12 @@ def round_parents(
                 counts[v0 + v] = base[v] + y[v]
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda parents, b, *_: 20 * b.variables(parents))
 def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) -> None:
     """Can each parent's counts be shared within the bounds of the forest at all: a flow test."""
     for p in parents:
-        tree = _tree(p, b, forest)
+        leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
+        tree = plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
         e0, e1, v0, size = tree.e0, tree.e1, tree.v0, tree.v1 - tree.v0
         y = np.zeros(size, np.int64)
         most = np.empty(size, np.int64)
@@ -287,7 +283,7 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
             possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
 
 
-@njit(nogil=True, cache=True)
+@njit
 def _hand_out(left: int, y: Array, home: Array, tree: RoundingTree) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
     up, margin, floor, roof, top = tree.up, tree.margin, tree.floor, tree.roof, len(tree.up)

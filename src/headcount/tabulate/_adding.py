@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(
     start: Ints, cell: Ints32, value: Ints, first: Ints, cells: int
 ) -> tuple[Ints, Ints32, Ints]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 PATIENCE = 100
 """Exchanges beyond one for each raised cell, as in the peer."""
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shift(
     cell: int, by: int, start: Ints, sums: Ints, first: Ints, cells: Ints, gain: Ints
 ) -> None:
@@ -21,7 +21,7 @@ def _shift(
             gain[cells[k]] += by
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda *given: (2 * given[-1] + PATIENCE) * len(given[4]))
 def choose(
     start: Ints,
     sums: Ints,

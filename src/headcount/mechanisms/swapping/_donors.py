@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel
 from headcount.engines.protocol import Engine, InOrder
 from headcount.mechanisms.swapping._pair_kernels import first_free
 
@@ -148,7 +148,7 @@ def _ends(group: Ints, order: Ints) -> Ints:
     return np.searchsorted(group[order], group, side="right")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match(
     seeking: Ints,
     due: Flags,

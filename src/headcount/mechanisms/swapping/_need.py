@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.mechanisms.swapping._fits import Fits, Forest, forest
 from headcount.mechanisms.swapping.risk import group_sizes
 
@@ -109,7 +109,7 @@ def _all_who_stand(fits: Fits, rows: Ints, trees: Forest) -> tuple[Ints, Ints]:
     return everyone, under
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda node, *_: 100 * len(node))
 def _serve(
     node: Ints, root: Ints, parent: Ints, everyone: Ints, under: Ints, pairs: int
 ) -> NDArray[np.int8]:
@@ -159,18 +159,18 @@ def _serve(
     return verdict
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _none(units: int) -> Ints:
     return np.zeros(units, dtype=np.int64)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _left(below: int, top: int) -> int:
     """The fewest who stay alone below a unit."""
     return max(below & 1, top - below)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _stand(unit: int, parent: Ints, sit: Ints, below: Ints, top: Ints, stay: bool) -> int:
     """How many of the group stay alone if one more stands at the unit; note it if it is to stay.
 
@@ -194,7 +194,7 @@ def _stand(unit: int, parent: Ints, sit: Ints, below: Ints, top: Ints, stay: boo
     return left
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _owe(
     unit: int,
     parent: Ints,
@@ -225,7 +225,7 @@ def _owe(
     return int(short)
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda node, *_: 20 * len(node))
 def _alone(node: Ints, parent: Ints) -> Ints:
     """For each unit the fewest who stay alone below it."""
     units = len(parent)
@@ -238,7 +238,7 @@ def _alone(node: Ints, parent: Ints) -> Ints:
     return alone
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda node, *_: 30 * len(node))
 def _add_partners(node: Ints, root: Ints, parent: Ints, rows: int) -> Ints:
     """Positions after the rows of those whom to add so that fewer stay alone, each in turn.
 
@@ -259,7 +259,7 @@ def _add_partners(node: Ints, root: Ints, parent: Ints, rows: int) -> Ints:
     return taken[:many]
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda node, *_: 30 * len(node))
 def _add_couples(node: Ints, root: Ints, parent: Ints, rows: int, pairs: int) -> Ints:
     """Positions after the rows of those whom to add two by two, so that nobody stays alone.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
     """As many pairs as each group allows; rows are sorted by group, then by place.
 
@@ -38,7 +38,7 @@ def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
         low = high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_partners(
     low: Ints, high: Ints, skip_from: Ints, skip_to: Ints, start: Ints, offered: int
 ) -> Ints:
@@ -63,7 +63,7 @@ def take_partners(
     return chosen
 
 
-@njit(cache=True, nogil=True)
+@njit
 def first_free(free: Ints, at: int) -> int:
     """Follow the links from ``at`` to the end, and shorten them on the way."""
     end = at

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 from headcount.mechanisms.swapping.similar import Buckets, Places
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_buckets(bucket: Ints, buckets: int) -> tuple[Ints32, Ints32, Ints32, Ints32]:
     """Start and size of each bucket, its members, and each row's position among them."""
     left = np.zeros(buckets, dtype=np.int32)
@@ -29,7 +29,7 @@ def fill_buckets(bucket: Ints, buckets: int) -> tuple[Ints32, Ints32, Ints32, In
     return start, left, members, place
 
 
-@njit(nogil=True, cache=True)
+@njit
 def take(row: int, buckets: Buckets) -> None:
     """Move a row behind the living members of its bucket."""
     start, left, members, place = buckets.start, buckets.left, buckets.members, buckets.place
@@ -41,7 +41,7 @@ def take(row: int, buckets: Buckets) -> None:
     left[b] -= 1
 
 
-@njit(nogil=True, cache=True)
+@njit
 def alike(one: Ints, other: Ints, k: int) -> bool:
     """Whether no level differs by more than k."""
     number = 0
@@ -50,7 +50,7 @@ def alike(one: Ints, other: Ints, k: int) -> bool:
     return number == one.size
 
 
-@njit(nogil=True, cache=True)
+@njit
 def fitting(b: int, own: Ints, k: int, buckets: Buckets) -> int:
     """How many of the living members of a bucket are alike in all further attributes."""
     if own.size == 0:
@@ -61,7 +61,7 @@ def fitting(b: int, own: Ints, k: int, buckets: Buckets) -> int:
     return found
 
 
-@njit(nogil=True, cache=True)
+@njit
 def fitting_member(b: int, target: int, own: Ints, k: int, buckets: Buckets) -> int:
     """The member of that number among those alike."""
     place = buckets.start[b] + (target if own.size == 0 else 0)
@@ -74,7 +74,7 @@ def fitting_member(b: int, target: int, own: Ints, k: int, buckets: Buckets) -> 
     return int(buckets.members[place])
 
 
-@njit(nogil=True, cache=True)
+@njit
 def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) -> int:
     """One of the living within k, or of the nearest living; -1 if nobody lives."""
     age, sex, rank, own = places.age[row], places.sex[row], places.rank[row], places.more[row]
@@ -110,7 +110,12 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
     return -1
 
 
-@njit(nogil=True, cache=True)
+def _sweeps(places: Places, k: int, chance: Floats, buckets: Buckets) -> int:
+    """The work if each row looks into all buckets, and at all who are in them, twice."""
+    return 4 * chance.size * (buckets.start.size + buckets.more.size)
+
+
+@kernel(work=_sweeps)
 def draw_partners(places: Places, k: int, chance: Floats, buckets: Buckets) -> Ints:
     """A partner in the pool for each row, nobody twice; -1 when the pool is used up."""
     partner = np.full(chance.size, -1, dtype=np.int64)
@@ -123,7 +128,7 @@ def draw_partners(places: Places, k: int, chance: Floats, buckets: Buckets) -> I
     return partner
 
 
-@njit(nogil=True, cache=True)
+@kernel(work=lambda visits, area, first, *rest: _sweeps(*rest))
 def pair_areas(
     visits: Ints,
     area: Ints,
@@ -164,7 +169,7 @@ def pair_areas(
     return partner
 
 
-@njit(nogil=True, cache=True)
+@njit
 def put_back(row: int, buckets: Buckets) -> None:
     """Move a row that was taken to the end of the living members of its bucket."""
     start, left, members, place = buckets.start, buckets.left, buckets.members, buckets.place

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.compiled import njit
+from headcount.compiled import kernel
 from headcount.mechanisms.swapping._fits import Fits, forest
 from headcount.mechanisms.swapping._need import alone
 from headcount.mechanisms.swapping._pair_kernels import pair_groups
@@ -74,7 +74,7 @@ def _mend(rows: Ints, mate: Ints, fits: Fits) -> None:
         _break_up(below, above, unit, trees.parent, mate)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _break_up(below: Ints, above: Ints, unit: Ints, parent: Ints, mate: Ints) -> None:
     """Pairs in other children give their two to two who are left over in one child.
 

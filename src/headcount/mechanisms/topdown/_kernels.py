@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.compiled import njit
+from headcount.compiled import kernel, njit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_truth(
     indptr: Ints,
     indices: Ints32,
@@ -30,7 +30,7 @@ def add_truth(
             answers[i] += data[low]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_true_groups(
     indptr: Ints,
     indices: Ints32,
@@ -58,7 +58,7 @@ def add_true_groups(
             sums[of_cell[indices[k]]] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answers: Ints) -> None:
     """Add the true counts of each unit to its row of answers."""
     for row in range(len(answers)):
@@ -66,7 +66,7 @@ def add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answ
             answers[row, of_cell[indices[k]]] += data[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=lambda start, cell, *_: 2 * len(cell) + len(start) * _[-1])
 def groups_in_use(
     cell_start: Ints, cell: Ints32, child_start: Ints, of_cell: Ints32, size: int
 ) -> tuple[Ints, Ints]:
@@ -97,7 +97,13 @@ def groups_in_use(
     return child, group
 
 
-@njit(cache=True, nogil=True)
+def _pairs(cell_start: Ints, cell: Ints32, child_start: Ints, column: Ints32, *_: object) -> int:
+    """The work of looking at every child of each kept cell."""
+    pairs = int((np.diff(cell_start) * np.diff(child_start)).sum())
+    return pairs * (2 + len(column))
+
+
+@kernel(work=_pairs)
 def count_variables(
     cell_start: Ints,
     cell: Ints32,
@@ -118,7 +124,7 @@ def count_variables(
             var_start[e + 1] = var_start[e] + open_children
 
 
-@njit(cache=True, nogil=True)
+@kernel(work=_pairs)
 def fill_variables(
     cell_start: Ints,
     cell: Ints32,
@@ -139,7 +145,7 @@ def fill_variables(
                     v += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
     shut = 0
     for f in range(column.shape[0]):
@@ -147,7 +153,7 @@ def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
     return shut == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_by_child(
     children: int,
     var_child: Ints32,
@@ -172,7 +178,7 @@ def rows_by_child(
     return indptr, cells, values
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_within(
     start: Ints,
     cell: Ints32,
@@ -196,7 +202,7 @@ def rows_within(
     return within
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_broken(
     start: Ints,
     cell: Ints32,
