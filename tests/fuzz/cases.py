@@ -333,7 +333,7 @@ def _make(name: str, folder: Path) -> None:
         _sound(headcount("protect", folder / "config.toml"))
         return
     with (
-        patch("headcount.run.protect.write_release", side_effect=_Stop),
+        patch("headcount.run.protect.make_release", side_effect=_Stop),
         contextlib.suppress(Fault),
     ):
         headcount("protect", folder / "config.toml")

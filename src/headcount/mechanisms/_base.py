@@ -129,6 +129,13 @@ class MethodBase(ABC):
         """The same without files that must outlive every run: for releases that are only scored."""
         return self
 
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without what must outlive every run, and what true counts must keep.
+
+        It makes a release of nobody before a loss, to see that the files can be made.
+        """
+        return self.for_a_trial()
+
     @property
     def asks_of_population(self) -> tuple[str, ...]:
         """Flags of ``[population]`` that this method needs set; a kind without them is left."""

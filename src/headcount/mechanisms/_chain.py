@@ -146,6 +146,11 @@ class Chain:
         """The same without files that must outlive every run."""
         return Chain(tuple(step.for_a_trial() for step in self.steps), self.last.for_a_trial())
 
+    def for_a_rehearsal(self) -> Chain:
+        """The same for nobody, to see before a loss that the files can be made."""
+        steps = tuple(step.for_a_rehearsal() for step in self.steps)
+        return Chain(steps, self.last.for_a_rehearsal())
+
     @property
     def ends_in_records(self) -> bool:
         """Whether the counts of changed records are published as they are: they stay sparse."""

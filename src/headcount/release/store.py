@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from headcount.counted import CountsOf
-from headcount.errors import InputError, RunError
+from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release._rows import OLDER_COUNT, geography_in_order, read_rows
-from headcount.release._sheets import ROWS_AT_ONCE, Sheet, long_levels, sheets_of
+from headcount.release._sheets import Sheet, long_levels, sheets_of
 from headcount.release.dictionary import DICTIONARY, described
-from headcount.release.frames import COUNT, LevelTable, units_frame
+from headcount.release.frames import COUNT, LevelTable
 from headcount.release.layout import UNITS, FileFormat, FileLayout, published_stem, stem_of
 from headcount.release.published import (
     FLAG,
@@ -169,22 +169,6 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     """How a finished release was made."""
     check_files(folder)
     return _read_json(folder / RECEIPT)
-
-
-def rehearse(geography: Geography) -> None:
-    """Make the units of every table, to see that all of them can be made."""
-    for level in geography.levels:
-        height, size = 0, geography.size(level)
-        for start in range(0, size, ROWS_AT_ONCE):
-            some = range(start, min(start + ROWS_AT_ONCE, size))
-            height += units_frame(geography, level, some).height
-        if height != size:
-            raise InputError(
-                "release",
-                place=f"level {level!r}",
-                found=f"{height} rows",
-                expected=f"one for each of {geography.size(level)} units",
-            )
 
 
 def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFrame:

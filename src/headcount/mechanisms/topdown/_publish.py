@@ -2,10 +2,10 @@
 
 Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
 each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or
-bounded (a level without either has no folder); and ``Together`` where the spine has published units in parts, with their exact totals.
-``units.parquet`` has the places that each leaf lies in, schema and settings; ``spine.parquet`` the
-same leaves in the tree that was measured, where that is another. ``headcount.measurements`` reads
-all of it again.
+bounded; and ``Together`` where the spine has published units in parts, with their exact totals. A
+level that is neither measured nor bounded has no folder. ``units.parquet`` has the places that each
+leaf lies in, schema and settings; ``spine.parquet`` the same leaves in the tree that was measured,
+where that is another. ``headcount.measurements`` reads all of it again.
 """
 
 from __future__ import annotations

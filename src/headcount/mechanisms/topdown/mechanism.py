@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import exp, floor, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -225,6 +225,10 @@ class TopDown(TopDownSettings, PostTabular):
     def cut_to(self) -> int | None:
         """People to which larger households are cut first, where households are the units."""
         return self.largest_household
+
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without invariants and bounds, which leave it no neighbour."""
+        return replace(self, invariant=(), bounds=())
 
     def check_people(self, population: Population) -> None:
         """Refuse people whom the plan is not for."""
