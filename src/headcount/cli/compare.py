@@ -87,7 +87,7 @@ def compare(
             engine=engine,
             progress=progress_of(quiet=quiet or as_json, file=progress_file),
         )
-    memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")
+    memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv", glob=False)
     if as_json:
         print_json(
             {

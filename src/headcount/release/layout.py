@@ -49,8 +49,17 @@ class FileLayout:
     def check(self, schema: Schema, geography: Geography) -> None:
         """Refuse a domain without distinct columns or files: before noise is drawn, not after."""
         refuse_clash(geography.levels, schema.cell_names, "cell")
+        _refuse_names(schema, geography)
         if self.tidy or is_large(schema, geography.size(geography.leaf)):
             refuse_clash(geography.levels, [*schema.names, COUNT, UNITS], "column or file")
+            if COUNT in schema.names:
+                raise InputError(
+                    "release",
+                    place=f"attribute {COUNT!r}",
+                    found="the name of the column of counts, in tables with a row for each count",
+                    expected="another name for the attribute"
+                    + (", or tidy = false" if self.tidy else ""),
+                )
         for margin in self.margins:
             marginal(schema, margin)
         stems: dict[str, str] = {}
@@ -66,6 +75,23 @@ class FileLayout:
         codes = np.char.str_len(geography.units[-1])
         per_count = codes.sum() + 5 * len(codes) if self.tidy else 2 * len(codes)
         return counts * int(per_count)
+
+
+def _refuse_names(schema: Schema, geography: Geography) -> None:
+    """Refuse what no column can be called: the character 0, and what polars takes for a pattern."""
+    named = [("level of the geography", name) for name in geography.levels]
+    named += [("attribute", name) for name in schema.names]
+    named += [(f"level of {one.name!r}", text) for one in schema.attributes for text in one.levels]
+    named += [("cell", name) for name in schema.cell_names]
+    for what, text in named:
+        pattern = text == "*" or (text.startswith("^") and text.endswith("$"))
+        if "\0" in text or (pattern and not what.startswith("level of '")):
+            raise InputError(
+                "release",
+                place=f"{what} {text!r}",
+                found="a pattern for names of columns" if pattern else "the character 0 in it",
+                expected="a name that a column can have",
+            )
 
 
 def _new_name(stems: dict[str, str], level: str, margin: MarginNames | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -176,12 +177,19 @@ def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFr
     kind: FileFormat = domain.get("formats", ["parquet"])[0]
     path = folder / f"{stem}.{kind}"
     if kind == "parquet":
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     names = {*domain["levels"], *(name for name, _ in domain["attributes"]), "unit", "cell", FLAG}
-    columns = pl.read_csv(path, n_rows=0, infer_schema=False).columns
-    text = {name: pl.String() for name in names if name in columns}
-    frame = pl.read_csv(path, schema_overrides=text, infer_schema_length=None)
-    return frame.with_columns(pl.col(*text).fill_null(""))  # a code may be the empty text
+    with path.open(encoding="utf-8", newline="") as file:
+        columns = next(csv.reader(file))  # polars leaves quotes doubled in a header
+    found = pl.read_csv(path, n_rows=0, infer_schema=False, glob=False).columns
+    known = dict(zip(found, columns, strict=True))
+    text = {one: pl.String() for one, name in known.items() if name in names}
+    frame = pl.read_csv(path, schema_overrides=text, infer_schema_length=None, glob=False)
+    return pl.DataFrame(
+        [  # a code may be the empty text
+            (one.fill_null("") if one.name in text else one).alias(known[one.name]) for one in frame
+        ]
+    )
 
 
 def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
@@ -194,7 +202,7 @@ def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
 
 def geography_of_file(path: Path, levels: Sequence[str]) -> Geography:
     """The geography of a Parquet file that has the codes of each leaf, a column at a time."""
-    columns = (pl.read_parquet(path, columns=[level])[level] for level in levels[1:])
+    columns = (pl.read_parquet(path, columns=[level], glob=False)[level] for level in levels[1:])
     return geography_in_order(levels, columns)
 
 

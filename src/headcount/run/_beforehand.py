@@ -36,7 +36,6 @@ from headcount.release.store import read_release, write_release
 from headcount.release.streamed import ROWS_AT_ONCE
 from headcount.run._making import make_release
 from headcount.schema import Schema
-from headcount.storage import storage_at
 
 FEW = 12
 """Leaves that are all rehearsed; of more, some that stand for the others."""
@@ -75,7 +74,6 @@ def rehearse(
     with _scratch(directory) as folder:
         place = folder / "release"
         context = Context(
-            workspace=storage_at(folder / "levels"),
             measurements=place / MEASUREMENTS if MEASUREMENTS in publications else None,
             curator=folder,
         )

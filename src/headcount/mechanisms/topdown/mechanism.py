@@ -16,6 +16,7 @@ from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
     COPIES,
+    LARGEST_COUNT,
     SCALAR,
     Context,
     CountsOutcome,
@@ -48,7 +49,6 @@ from headcount.mechanisms.topdown._written import WrittenFiles
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
-    LARGEST_COUNT,
     distance_to_truth,
     mark_of,
     measured,
