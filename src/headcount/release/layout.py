@@ -12,6 +12,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.release.frames import COUNT, is_large, refuse_clash
 from headcount.schema import Schema
+from headcount.schema.attribute import is_pattern
 
 FileFormat = Literal["parquet", "csv"]
 MarginNames = tuple[str, ...]
@@ -84,7 +85,7 @@ def _refuse_names(schema: Schema, geography: Geography) -> None:
     named += [(f"level of {one.name!r}", text) for one in schema.attributes for text in one.levels]
     named += [("cell", name) for name in schema.cell_names]
     for what, text in named:
-        pattern = text == "*" or (text.startswith("^") and text.endswith("$"))
+        pattern = is_pattern(text)
         if "\0" in text or (pattern and not what.startswith("level of '")):
             raise InputError(
                 "release",
