@@ -84,6 +84,8 @@ def run_cases(
                 _one(Path(home), Random(f"{seed}/{number}"), tally, f"seed {seed}, case {number}")
             for failure in tally.failures[known:]:
                 say(failure)
+            if number % 250 == 0:
+                say(f"{number} cases, of which {tally.valid} passed check")
             if number > 100 and tally.valid * 5 < number:
                 raise AssertionError(f"too few valid cases: {tally.valid} of {number}")
     finally:

@@ -203,11 +203,8 @@ def _foreign(folder: Path) -> None:
     ]
     _write(folder / "ppmf.csv", f"{place},RTYPE,GQTYPE,QSEX,QAGE,CENHISP,CENRACE", *rows)
     blocks = [f"44007000100100{k}" for k in range(3)]
-    truth = [
-        f"{blocks[k % 3]},{('male', 'female')[k % 2]},{'minor' if k < 18 else 'adult'}"
-        for k in range(40)
-    ]
-    _write(folder / "truth.csv", "block,sex,age", *truth)
+    truth = [f"{blocks[k % 3]},{('male', 'female')[k % 2]}" for k in range(40)]
+    _write(folder / "truth.csv", "block,sex", *truth)
     population = {
         "kind": "microdata",
         "file": "truth.csv",
@@ -234,7 +231,8 @@ def _tables(folder: Path) -> None:
     _folk(folder)
     _into(folder / "i.toml", "plain")
     people = pl.read_csv(folder / "folk.csv", infer_schema=False).with_row_index("person")
-    people.write_csv(folder / "known.csv")
+    for name in ("known.csv", "whole.csv"):
+        people.write_csv(folder / name)
     years = people.with_columns(age=(pl.int_range(pl.len()) * 7 % 90).cast(pl.String))
     years = years.with_columns(race=pl.lit("1"), household_size=pl.lit("2"))
     years.write_csv(folder / "released.csv")
@@ -348,8 +346,8 @@ SCENES = (
     ),
     Scene(
         "attack reidentify --source, attack reidentify --known, attack reidentify --truth",
-        "known.csv, folk.csv, plain/release",
-        {"attack reidentify plain --known known.csv --truth folk.csv --out got": "got"},
+        "known.csv, whole.csv, plain/release",
+        {"attack reidentify plain --known known.csv --truth whole.csv --out got": "got"},
         _tables,
         ("protect i.toml",),
     ),
