@@ -221,7 +221,9 @@ def _from_rows(
         code = frame[attribute.name].cast(numbers).to_physical().to_numpy()
         cell = cell * attribute.size + code
     codes = geography.units[geography.depth(level)].tolist()
-    unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
+    unit = np.zeros(frame.height, dtype=np.int64)  # the whole, whatever its code
+    if level != geography.levels[0]:
+        unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
     count = frame[COUNT if COUNT in frame.columns else OLDER_COUNT].to_numpy()
     if not sparse:

@@ -137,7 +137,8 @@ def _scratch(directory: RunDirectory) -> Iterator[Path]:
 def _refuse_other(made: Release, read: Release) -> None:
     """Refuse a release that is not read as it was made."""
     found, same = _counts_in(read), _counts_in(made)
-    places = zip(read.geography.units, made.geography.units, strict=True)
+    # The code of the whole is not in every table.
+    places = zip(read.geography.units[1:], made.geography.units[1:], strict=True)
     alike = found.keys() == same.keys() and all(np.array_equal(a, b) for a, b in places)
     if not alike or not all(np.array_equal(found[name], same[name]) for name in same):
         raise InputError(
@@ -190,8 +191,8 @@ def nobody(population: Population) -> Population:
 
 
 def few_leaves(geography: Geography) -> Ints:
-    """Leaves that stand for all: with them each level has more units than that above, or as many,
-    only children and others, as in the whole; and some of the codes that are odd.
+    """Leaves that stand for all: with them a level has as many units as that above only if it has
+    in the whole, and sisters and only children if it has them; and some of the codes are odd.
     """
     trees = [geography] if geography.spine is None else [geography, geography.spine]
     found: list[Ints] = []
