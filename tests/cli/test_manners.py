@@ -219,12 +219,11 @@ def test_a_run_that_is_stopped_says_that_it_resumes_and_does(town: Path, name: s
     program = """
 import sys
 from headcount.run import protect
-real = protect.protect
 def wait(*arguments, **named):
     print("drawing", flush=True)
     import time
     time.sleep(600)
-protect.protect = wait
+protect.make_release = wait
 sys.argv = ["headcount", "protect", sys.argv[1]]
 from headcount.cli.app import main
 main()

@@ -24,10 +24,10 @@ from typer.main import get_command
 
 from headcount.cli import app as cli
 from headcount.release.store import check_files
-from tests.fuzz import base, mutate, tally
+from tests.fuzz import base, mutate, named, tally
 
-Kind = Literal["config", "csv", "parquet", "ledger", "directory"]
-KINDS: tuple[Kind, ...] = ("config", "csv", "parquet", "ledger", "directory")
+Kind = Literal["config", "csv", "parquet", "ledger", "directory", "named"]
+KINDS: tuple[Kind, ...] = ("config", "csv", "parquet", "ledger", "directory", "named")
 FAULTS = ("traceback", "hang", "partial output", "wrong tally", "check and protect differ")
 CPU_SECONDS = 30.0
 
@@ -72,7 +72,7 @@ def judge(number: int, *, seed: int, folder: Path, seconds: float = CPU_SECONDS)
     kind = KINDS[number % len(KINDS)]
     for path in base.CORPUS.iterdir():
         shutil.copy(path, folder)
-    runs = {"config": _config, "csv": _csv, "parquet": _parquet, "ledger": _ledger}
+    runs = {"config": _config, "csv": _csv, "parquet": _parquet, "ledger": _ledger, "named": _named}
     try:
         with _limited(seconds):
             end = runs.get(kind, _directory)(folder, random)
@@ -291,6 +291,31 @@ def _compare_releases(found: Path, wanted: Path) -> None:
             raise Fault("wrong tally", f"{path.name} differs from that of an undamaged run")
 
 
+# --- every other file that a key or an option names ---------------------------------------------
+
+
+def _named(folder: Path, random: Random) -> str:
+    number = random.randrange(len(named.SCENES))
+    scene = named.SCENES[number]
+    _copy(f"scene {number}", folder)
+    if random.random() < 0.95:
+        named.damage(folder / random.choice(scene.damaged.split(", ")), random)
+    codes = []
+    with contextlib.chdir(folder):
+        for command, made in scene.commands.items():
+            answer = headcount(*command.split())
+            codes.append(bool(answer.code))
+            if answer.code and made and (left := _left(Path(made))):
+                raise Fault("partial output", f"{left} after {command}: {answer.err!r}")
+    if scene.commands == named.PROTECT and codes[0] != codes[1]:
+        raise Fault("check and protect differ", f"check {codes[0]}, protect {codes[1]}")
+    return "refused" if any(codes) else "released"
+
+
+def _left(made: Path) -> list[Path]:
+    return [path for path in (made, *made.rglob("*")) if _is_output(path)]
+
+
 # --- a stock of sound ledgers and runs -------------------------------------------------------
 
 
@@ -300,6 +325,15 @@ class _Stop(Exception):
 
 def make_stock() -> None:
     """Make every sound ledger and run, once: what is compiled for them is no part of a case."""
+    for number, scene in enumerate(named.SCENES):
+        folder = _stock() / f"scene {number}"
+        folder.mkdir(parents=True)
+        for path in base.CORPUS.iterdir():
+            shutil.copy(path, folder)
+        scene.make(folder)
+        with contextlib.chdir(folder):
+            for command in scene.before:
+                _sound(headcount(*command.split()))
     for name in ("ledger", *RUNS, *(f"{one} unfinished" for one in RUNS if one != "identity")):
         folder = _stock() / name
         folder.mkdir(parents=True)
@@ -333,7 +367,7 @@ def _make(name: str, folder: Path) -> None:
         _sound(headcount("protect", folder / "config.toml"))
         return
     with (
-        patch("headcount.run.protect.write_release", side_effect=_Stop),
+        patch("headcount.run.protect.make_release", side_effect=_Stop),
         contextlib.suppress(Fault),
     ):
         headcount("protect", folder / "config.toml")

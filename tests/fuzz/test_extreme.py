@@ -22,7 +22,7 @@ def test_a_run_that_fails_after_check_is_noticed(monkeypatch: pytest.MonkeyPatch
     def broken(*_arguments: object, **_named: object) -> None:
         raise RunError("found a fault, expected none")
 
-    monkeypatch.setattr("headcount.run.protect.write_release", broken)
+    monkeypatch.setattr("headcount.run.protect.make_release", broken)
     tally = extreme.run_cases(3, seed=4)
     assert len(tally.failures) == 3
     assert "found a fault, expected none" in tally.failures[0]

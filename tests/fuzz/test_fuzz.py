@@ -93,12 +93,12 @@ def test_a_loop_is_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 def test_a_release_that_breaks_off_is_partial_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def breaks_off(_release: object, folder: Path, **_: object) -> None:
+    def breaks_off(*_given: object, folder: Path, **_: object) -> None:
         folder.mkdir(parents=True)
         (folder / "tract.parquet").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headcount.run.protect.write_release", breaks_off)
+    monkeypatch.setattr("headcount.run.protect.make_release", breaks_off)
     monkeypatch.setattr("headcount.run.protect.prepare_run", _refuse_only_check())
     verdict = sound(tmp_path)
     assert verdict.fault == "partial output"

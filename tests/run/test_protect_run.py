@@ -20,6 +20,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
+from headcount.run._making import make_release
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import prepare_data, prepare_run, protect_run
 from tests.run.town import (
@@ -231,9 +232,9 @@ def test_the_key_is_closed_while_the_run_works_and_gone_after(
         seen["internal"] = internal.stat().st_mode & 0o777
         seen["key"] = (internal / "run.key").stat().st_mode & 0o777
         keys.append((internal / "run.key").read_bytes().split()[-1])
-        return protect(*arguments, **named)
+        return make_release(*arguments, **named)
 
-    monkeypatch.setattr("headcount.run.protect.protect", spying)
+    monkeypatch.setattr("headcount.run.protect.make_release", spying)
     out = protect_run(write_config(town))
     assert (seen["internal"], seen["key"]) == (0o700, 0o600)
     (key,) = keys

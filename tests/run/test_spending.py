@@ -75,7 +75,7 @@ def test_an_overspend_is_refused_with_its_numbers_and_nothing_is_drawn(
     def drawn(*_arguments, **_named):
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("headcount.run.protect.protect", drawn)
+    monkeypatch.setattr("headcount.run.protect.make_release", drawn)
     for refused in (protect_run, lambda path: prepare_run(load_config(path))):
         with pytest.raises(PrivacyError) as caught:
             refused(second)

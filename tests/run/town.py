@@ -93,12 +93,14 @@ class Stop(Exception):
 
 
 def interrupted(config: Path, monkeypatch: pytest.MonkeyPatch, *, at: str) -> None:
-    """A run that breaks off when it calls ``headcount.run.protect.<at>``."""
+    """A run that breaks off when it calls ``at``, which its rehearsal has come through."""
 
     def stop(*_arguments, **_named):
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"headcount.run.protect.{at}", stop)
+        patch.setattr("headcount.run.protect.rehearse", lambda *_arguments, **_named: None)
+        where = "_making" if at in ("protect", "write_release") else "protect"
+        patch.setattr(f"headcount.run.{where}.{at}", stop)
         with pytest.raises(Stop):
             protect_run(config)

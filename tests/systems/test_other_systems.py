@@ -137,16 +137,16 @@ assert folder.stat().st_mode & 0o777 == 0o755
 ledger = Ledger.create(folder / "ledger.db")
 ledger.declare("town", total=PureLoss(epsilon=Fraction(2), unit=UnitOfPrivacy.CHANGE_ONE))
 Ledger.open(folder / "ledger.db")
-real = protect.protect
+real = protect.make_release
 def stop(*_a, **_n):
     raise KeyboardInterrupt
 for name in sys.argv[2:]:
     config = folder / f"{name}.toml"
-    protect.protect = stop
+    protect.make_release = stop
     try:
         protect.protect_run(config)
     except KeyboardInterrupt:
-        protect.protect = real
+        protect.make_release = real
     run = RunDirectory(folder / name)
     assert run.key.stat().st_mode & 0o777 == 0o666
     kept_out = 0

@@ -134,4 +134,4 @@ def show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
 def _memo(done: ComparedRun) -> pl.DataFrame:
     import polars as pl
 
-    return pl.read_csv(done.internal.parent / "tables" / "memo.csv")
+    return pl.read_csv(done.internal.parent / "tables" / "memo.csv", glob=False)

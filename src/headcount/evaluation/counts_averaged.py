@@ -13,6 +13,7 @@ from headcount.arrays import Ints
 from headcount.attacks.averaging import share_recovered
 from headcount.attacks.kinds.averaging import AveragedCounts
 from headcount.evaluation.attacked import Attacked
+from headcount.evaluation.metrics._base import NotFeasible
 from headcount.evaluation.part import Part, TruePeople
 from headcount.release.published import by_name
 from headcount.report.figures import Axis, point_chart
@@ -113,6 +114,8 @@ def counts_averaged(claims: AveragedCounts, people: TruePeople, part: Part) -> C
         "published_percent": pl.Float64,
     }
     rows = list(_rows(claims, true))
+    if not rows:
+        raise NotFeasible("no published count is the sum of others")
     return CountsAveraged.by(claims, part, table=pl.DataFrame(rows, schema=schema))
 
 

@@ -85,7 +85,7 @@ class CountsFound(Attacked):
     def figure(self) -> Figure:
         """Counts that are known, by level."""
         shown = self.table.group_by("attacker", "level", maintain_order=True).agg(
-            (100 * pl.col("right").sum() / pl.col("attacked").sum()).alias("percent")
+            (100 * pl.col("right").sum() / pl.col("attacked").sum()).fill_nan(None).alias("percent")
         )
         caption = "Counts that the attacker knows for certain and that are right, by level."
         return Figure(

@@ -131,6 +131,6 @@ def evaluate(
                     findings.append(attack(release, truth, kind, engine=engine))
                 else:
                     left_out.append(NotComputed(kind.name, support.why_not))
-        except PluginError as error:
+        except (NotFeasible, PluginError) as error:
             left_out.append(NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)

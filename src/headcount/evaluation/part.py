@@ -12,11 +12,15 @@ from headcount.attacks.kinds import People
 from headcount.attacks.knowledge_from_release import published_geography
 from headcount.attacks.records import Features, Records, records_from_rows
 from headcount.errors import InputError
+from headcount.evaluation.metrics._base import NotFeasible
 from headcount.geography import Geography
+from headcount.memory import memory_limit
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 
+BYTES_EACH = 64
+"""Of one person: unit and cell, and copies of them."""
 MOST_PEOPLE = 2_000_000
 """People whom an evaluation gives to an attack; of more, those of some units drawn at random."""
 PERFECT = "perfect"
@@ -50,6 +54,8 @@ class TruePeople:
         unit, cell = table.coords
         inside = place[unit] >= 0
         times = table.data[inside]
+        if float(times.sum(dtype=np.float64)) * BYTES_EACH > memory_limit():
+            raise NotFeasible("people one by one take more memory than there is")
         return cls(
             schema=counts.schema,
             geography=geography,

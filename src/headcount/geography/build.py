@@ -190,6 +190,7 @@ def places_of(table: pl.DataFrame, source: GeographySource) -> pl.DataFrame:
 def geography_of(places: pl.DataFrame, source: GeographySource, *, name: str) -> Geography:
     """The geography of places, each once and in order; ``name`` is their file."""
     _refuse_two_parents(places, source, name)
+    _refuse_nul(places, source, name)
     units: list[NDArray[np.str_]] = [np.array([source.root])]
     parents: list[Ints32] = [np.empty(0, dtype=np.int32)]
     above: pl.DataFrame | None = None
@@ -326,6 +327,19 @@ def _parent_numbers(level: pl.DataFrame, above: pl.DataFrame | None) -> Ints32:
     numbered = above.with_row_index("parent")
     joined = level.join(numbered, on=above.columns, how="left", maintain_order="left")
     return joined["parent"].to_numpy().astype(np.int32)
+
+
+def _refuse_nul(places: pl.DataFrame, source: GeographySource, name: str) -> None:
+    """Refuse codes with the character 0: at the end of a code it would be lost."""
+    for level, column in zip(source.levels[1:], places, strict=True):
+        odd = column.filter(column.str.contains("\0", literal=True))
+        if len(odd):
+            raise InputError(
+                name,
+                place=f"level {level!r}, unit {odd[0]!r}",
+                found="the character 0 in a code",
+                expected="codes without it",
+            )
 
 
 def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str) -> None:

@@ -154,6 +154,25 @@ class Geography:
         below = self.parents[self.depth(level) + 1]
         return np.searchsorted(below, np.arange(self.size(level)))
 
+    def of_leaves(self, leaves: Ints) -> Geography:
+        """The tree above some leaves alone, which stay in their order."""
+        units, parents, index = [], [], np.unique(leaves)
+        for depth in range(len(self.levels) - 1, 0, -1):
+            above, parent = np.unique(self.parents[depth][index], return_inverse=True)
+            units.append(self.units[depth][index])
+            parents.append(parent.astype(np.int32))
+            index = above.astype(np.int64)
+        spine = self.spine
+        if spine is not None:
+            codes = units[0] if units else self.units[0]
+            spine = spine.of_leaves(np.flatnonzero(np.isin(spine.units[-1], codes)))
+        return Geography(
+            self.levels,
+            (self.units[0], *reversed(units)),
+            (np.empty(0, dtype=np.int32), *reversed(parents)),
+            spine,
+        )
+
     def path(self, level: str, unit: int) -> tuple[str, ...]:
         """Codes from the level below the whole down to one unit: its full address."""
         codes = []

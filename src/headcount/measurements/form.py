@@ -21,6 +21,9 @@ TOGETHER = "Together"
 SPINE = "spine"
 """The file of the measured tree, where that is not the published one."""
 
+WITHOUT_ROWS = "without_rows"
+"""Levels that are neither measured nor bounded, as the file of places lists them."""
+
 MEASURED, KEPT = "_dpq", "_con"
 """How the name of a measured query, and of a constraint, ends."""
 

@@ -42,6 +42,7 @@ from headcount.measurements.form import (
     MOST,
     NURSING_MINORS,
     TOGETHER,
+    WITHOUT_ROWS,
     QueryNames,
 )
 from headcount.release.layout import stem_of
@@ -255,6 +256,8 @@ class _Source:
 
     def tables(self, level: str) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         """The parts of both tables of a level."""
+        if level in self.said.get(WITHOUT_ROWS, ()):
+            return (), ()
         place = folder_of(level, self.folders, source=self.folder)
         return table_files(place, ANSWERS), table_files(place, CONSTRAINTS)
 
@@ -314,7 +317,7 @@ def _indexed(
 ) -> LevelRows:
     answers, constraints = source.tables(level)
     kind_of = _Kinds(source.folder, level, schema, names)
-    if not answers and not constraints:
+    if not answers and not constraints and level not in source.said.get(WITHOUT_ROWS, ()):
         raise InputError(
             str(source.folder),
             place=f"level {level!r}",

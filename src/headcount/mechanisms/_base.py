@@ -34,6 +34,8 @@ from headcount.tabulate.published import TableCells
 if TYPE_CHECKING:
     from headcount.mechanisms._stored_people import ReusedRun
 
+LARGEST_COUNT = 1 << 40
+"""People at most, where counts are added up as floats: these hold such sums exactly."""
 SCALAR = 8
 """Bytes of a count, and of a draw."""
 COPIES = 8
@@ -213,6 +215,13 @@ class PostTabular(MethodBase):
     withholds: ClassVar[bool] = False
     changes_tables: ClassVar[bool] = False
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
+
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without what must outlive every run, and what true counts must keep.
+
+        It makes a release of nobody before a loss, to see that all files can be made.
+        """
+        return self.for_a_trial()
 
     @property
     def cut_to(self) -> int | None:

@@ -58,6 +58,30 @@ FOLLOWS_HOUSEHOLD = (
 _NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
 
 
+@dataclass(frozen=True)
+class Unchanged(PreTabular):
+    """In place of steps that change records, where there are none: each stands for ``people``."""
+
+    people: Fraction
+    name = "unchanged"
+    keeps_households = True
+
+    @property
+    def weight(self) -> Fraction:
+        """How many people each person of a sample would stand for."""
+        return self.people
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None: nobody is protected."""
+        return Guarantee.none("there is nobody")
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """Nobody, as before."""
+        return replace(population, weight=self.people)
+
+
 @dataclass(frozen=True, repr=False)
 class Chain:
     """Pre-tabular steps in their order, then the post-tabular step.
@@ -146,6 +170,11 @@ class Chain:
     def for_a_trial(self) -> Chain:
         """The same without files that must outlive every run."""
         return Chain(tuple(step.for_a_trial() for step in self.steps), self.last.for_a_trial())
+
+    def for_a_rehearsal(self) -> Chain:
+        """The last step for nobody: it makes what is published, and no record is changed."""
+        before = (Unchanged(self.weight),) if self.steps else ()
+        return Chain(before, self.last.for_a_rehearsal())
 
     @property
     def ends_in_records(self) -> bool:

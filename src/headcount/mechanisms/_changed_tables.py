@@ -134,6 +134,7 @@ class ChangedTables(TableMethod):
         if counts.weight != 1:
             self.refuse_weight(counts.weight)
         self.check_counts(counts)
+        self.refuse_too_many(counts)
         made = self.made(counts.schema, counts.geography)
         self.refuse_tables(counts, made)
         return made

@@ -31,12 +31,16 @@ from headcount.mechanisms.swapping.persons import (
 )
 from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfall
 from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
+from headcount.memory import gib, memory_limit
 from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.population.record_keys import RecordKeys
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts, tabulate
+
+BYTES_A_PERSON = 40
+"""Held at once to move people one by one: unit and cell, and copies of both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +117,14 @@ class PersonSwapping(PreTabular):
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
         schema, geography, source = population.schema, population.geography, "person swapping"
+        people = len(population.unit) if population.count is None else int(population.count.sum())
+        if people * BYTES_A_PERSON > (most := memory_limit()):
+            raise InputError(
+                source,
+                place="people",
+                found=f"more than fit {gib(most)}, at {BYTES_A_PERSON} bytes a person",
+                expected="fewer, or a machine with more memory",
+            )
         for name in (*(self.unique_by or ()), *self.alike):
             schema.attribute(name)  # refuses an unknown one
         for key in KEYS[self.kind]:

@@ -33,6 +33,7 @@ from headcount.population.text_files import (
     not_utf8,
     open_text,
 )
+from headcount.schema.attribute import is_pattern
 
 if TYPE_CHECKING:
     from pyarrow import DataType, Table
@@ -285,9 +286,9 @@ def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterato
     """Every column of a text file, or of a range of its bytes, one after the other."""
     lazy = (text if part is None else text.part(*part)).scan()
     # Also those of a name that stands twice, which nobody asked for: polars renames them.
-    for column in lazy.collect_schema().names():
+    for number, _ in enumerate(lazy.collect_schema().names()):
         try:
-            yield lazy.select(column).collect().to_series()
+            yield lazy.select(pl.nth(number)).collect().to_series()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise _unreadable(str(text.path), error) from None
 
@@ -388,6 +389,13 @@ def present(
             expected=did_you_mean(missing[0], header, most=12),
         )
     for column in columns:
+        if is_pattern(column):
+            raise InputError(
+                name,
+                place=f"column {column!r}",
+                found="a name that stands for other columns",
+                expected="another name for the column",
+            )
         if list(header).count(column) > 1:
             raise InputError(
                 name, place=f"column {column!r}", found="the column twice", expected="once"

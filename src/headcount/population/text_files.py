@@ -57,7 +57,7 @@ class TextFile:
     def scan(self) -> pl.LazyFrame:
         """The table, everything as text: codes keep their leading zeros."""
         source = self.path if self.content is None else BytesIO(self.content)
-        return pl.scan_csv(source, infer_schema=False, separator=self.delimiter)
+        return pl.scan_csv(source, infer_schema=False, separator=self.delimiter, glob=False)
 
     def part(self, start: int, stop: int) -> TextFile:
         """Some whole records of the file, given by their bytes, as a text with the same header."""

@@ -77,7 +77,7 @@ def read_mdf(paths: Sequence[Path], schema: Schema, geography: Geography) -> Ent
         kinds = _scan(units[0], UNIT_FIELDS).select("EUID", "GQTYPE")
         lines = lines.join(kinds, on="EUID", how="left")
         traits.append("GQTYPE")
-    counted = _alike(lines, traits)
+    counted = _alike(path, lines, traits)
     problems = Problems(str(path), lambda rows: [f"line {row + 1}" for row in rows])
     row = counted["row"].to_numpy().astype(np.int64)
     codes = counted.select(pl.concat_str("STATE", "COUNTY", "ENUMDIST").alias(geography.leaf))
@@ -130,7 +130,7 @@ def read_ppmf(
             found[attribute.name] = (column, _levels(attribute, role, column, str(path)))
     names = tuple(name for name in schema.names if name in found)
     used = [*PLACE, *(found[name][0] for name in names)]
-    counted = _alike(lines.with_row_index("row").select("row", *used), used)
+    counted = _alike(path, lines.with_row_index("row").select("row", *used), used)
     text = open_text(path, form, too_large(str(path)))
     problems = Problems(str(path), lambda rows: text.lines(rows))
     row = counted["row"].to_numpy().astype(np.int64)
@@ -204,14 +204,22 @@ def _scan(path: Path, fields: Sequence[str]) -> pl.LazyFrame:
         new_columns=list(fields),
         infer_schema=False,
         quote_char=None,
+        glob=False,
     )
     return lines.with_row_index("row", offset=comments)
 
 
-def _alike(lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+def _alike(path: Path, lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
     """How many lines are alike in some columns, and the first of them."""
     counted = lines.group_by(columns).agg(pl.col("row").min(), pl.len().alias("n"))
-    return counted.collect(engine="streaming").sort("row")
+    try:
+        return counted.collect(engine="streaming").sort("row")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise InputError(
+            str(path),
+            found=f"what cannot be read: {str(error).splitlines()[0]}",
+            expected="lines of UTF-8 with as many fields between bars as the first",
+        ) from None
 
 
 def _coded(column: pl.Series, known: dict[str, int], problems: Problems, row: Ints) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.release.frames import COUNT, is_large, refuse_clash
 from headcount.schema import Schema
+from headcount.schema.attribute import is_pattern
 
 FileFormat = Literal["parquet", "csv"]
 MarginNames = tuple[str, ...]
@@ -49,10 +51,19 @@ class FileLayout:
     def check(self, schema: Schema, geography: Geography) -> None:
         """Refuse a domain without distinct columns or files: before noise is drawn, not after."""
         refuse_clash(geography.levels, schema.cell_names, "cell")
+        wide = not self.tidy and not is_large(schema, geography.size(geography.leaf))
+        sums = [marginal(schema, margin) for margin in self.margins]
+        _refuse_names(schema, geography, cells=[schema, *sums] if wide else [])
         if self.tidy or is_large(schema, geography.size(geography.leaf)):
             refuse_clash(geography.levels, [*schema.names, COUNT, UNITS], "column or file")
-        for margin in self.margins:
-            marginal(schema, margin)
+            if COUNT in schema.names:
+                raise InputError(
+                    "release",
+                    place=f"attribute {COUNT!r}",
+                    found="the name of the column of counts, in tables with a row for each count",
+                    expected="another name for the attribute"
+                    + (", or tidy = false" if self.tidy else ""),
+                )
         stems: dict[str, str] = {}
         for each in (None, *self.margins):
             for level in geography.levels:
@@ -66,6 +77,33 @@ class FileLayout:
         codes = np.char.str_len(geography.units[-1])
         per_count = codes.sum() + 5 * len(codes) if self.tidy else 2 * len(codes)
         return counts * int(per_count)
+
+
+def _refuse_names(schema: Schema, geography: Geography, *, cells: Sequence[Schema]) -> None:
+    """Refuse what no column can be called: the character 0, and what polars takes for a pattern.
+
+    where
+        cells   schemas whose cells are columns, which must have names
+    """
+    named = [("level of the geography", name) for name in geography.levels]
+    named += [("attribute", name) for name in schema.names]
+    named += [(f"level of {one.name!r}", text) for one in schema.attributes for text in one.levels]
+    named += [("cell", name) for one in cells for name in one.cell_names]
+    for what, text in named:
+        if "\0" in text:
+            found = "the character 0 in it"
+        elif what == "cell" and not text:
+            found = "a column without a name"
+        elif is_pattern(text) and not what.startswith("level of '"):
+            found = "a pattern for names of columns"
+        else:
+            continue
+        raise InputError(
+            "release",
+            place=f"{what} {text!r}",
+            found=found,
+            expected="a name that a column can have" + ", or tidy = true" * (what == "cell"),
+        )
 
 
 def _new_name(stems: dict[str, str], level: str, margin: MarginNames | None) -> None:

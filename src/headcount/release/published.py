@@ -224,6 +224,8 @@ def read_published(
     own = cells.table.is_own
     shown = frame[FLAG] == PUBLISHED if own else frame["published"]
     value = frame["n" if own else "value"]
+    if value.dtype == pl.String:  # of a text file in which all are withheld
+        value = value.replace({"": None}).cast(pl.Int64)
     return PublishedCells(
         cells=cells,
         level=level,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -14,14 +15,14 @@ import numpy as np
 import polars as pl
 
 from headcount.counted import CountsOf
-from headcount.errors import InputError, RunError
+from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release._rows import OLDER_COUNT, geography_in_order, read_rows
-from headcount.release._sheets import ROWS_AT_ONCE, Sheet, long_levels, sheets_of
+from headcount.release._sheets import Sheet, long_levels, sheets_of
 from headcount.release.dictionary import DICTIONARY, described
-from headcount.release.frames import COUNT, LevelTable, units_frame
+from headcount.release.frames import COUNT, LevelTable
 from headcount.release.layout import UNITS, FileFormat, FileLayout, published_stem, stem_of
 from headcount.release.published import (
     FLAG,
@@ -171,33 +172,24 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     return _read_json(folder / RECEIPT)
 
 
-def rehearse(geography: Geography) -> None:
-    """Make the units of every table, to see that all of them can be made."""
-    for level in geography.levels:
-        height, size = 0, geography.size(level)
-        for start in range(0, size, ROWS_AT_ONCE):
-            some = range(start, min(start + ROWS_AT_ONCE, size))
-            height += units_frame(geography, level, some).height
-        if height != size:
-            raise InputError(
-                "release",
-                place=f"level {level!r}",
-                found=f"{height} rows",
-                expected=f"one for each of {geography.size(level)} units",
-            )
-
-
 def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFrame:
     """A table in the first of its formats; codes and levels are text in all of them."""
     kind: FileFormat = domain.get("formats", ["parquet"])[0]
     path = folder / f"{stem}.{kind}"
     if kind == "parquet":
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     names = {*domain["levels"], *(name for name, _ in domain["attributes"]), "unit", "cell", FLAG}
-    columns = pl.read_csv(path, n_rows=0, infer_schema=False).columns
-    text = {name: pl.String() for name in names if name in columns}
-    frame = pl.read_csv(path, schema_overrides=text, infer_schema_length=None)
-    return frame.with_columns(pl.col(*text).fill_null(""))  # a code may be the empty text
+    with path.open(encoding="utf-8", newline="") as file:
+        columns = next(csv.reader(file))  # polars leaves quotes doubled in a header
+    found = pl.read_csv(path, n_rows=0, infer_schema=False, glob=False).columns
+    known = dict(zip(found, columns, strict=True))
+    text = {one: pl.String() for one, name in known.items() if name in names}
+    frame = pl.read_csv(path, schema_overrides=text, infer_schema_length=None, glob=False)
+    return pl.DataFrame(
+        [  # a code may be the empty text
+            (one.fill_null("") if one.name in text else one).alias(known[one.name]) for one in frame
+        ]
+    )
 
 
 def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
@@ -210,7 +202,7 @@ def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
 
 def geography_of_file(path: Path, levels: Sequence[str]) -> Geography:
     """The geography of a Parquet file that has the codes of each leaf, a column at a time."""
-    columns = (pl.read_parquet(path, columns=[level])[level] for level in levels[1:])
+    columns = (pl.read_parquet(path, columns=[level], glob=False)[level] for level in levels[1:])
     return geography_in_order(levels, columns)
 
 
@@ -229,7 +221,9 @@ def _from_rows(
         code = frame[attribute.name].cast(numbers).to_physical().to_numpy()
         cell = cell * attribute.size + code
     codes = geography.units[geography.depth(level)].tolist()
-    unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
+    unit = np.zeros(frame.height, dtype=np.int64)  # the whole, whatever its code
+    if level != geography.levels[0]:
+        unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
     count = frame[COUNT if COUNT in frame.columns else OLDER_COUNT].to_numpy()
     if not sparse:

@@ -29,7 +29,8 @@ from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
-from headcount.release.store import MANIFEST, check_files, rehearse, write_release
+from headcount.release.store import MANIFEST, check_files, write_release
+from headcount.run._beforehand import rehearse_counts
 from headcount.run._places import check_output
 from headcount.run.engines import engine_named
 from headcount.schema import load_schema
@@ -117,7 +118,14 @@ def _start(config: EstimateConfig, place: Storage) -> PublishedStart:
         workspace=place,
     )
     config.run.layout.check(start.measurements.schema, start.measurements.geography)
-    rehearse(start.measurements.geography)
+    with TemporaryDirectory() as folder:  # of what is published already
+        rehearse_counts(
+            start.measurements.schema,
+            start.measurements.geography,
+            config.run.layout,
+            guarantee=start.guarantee,
+            within=Path(folder),
+        )
     return start
 
 

@@ -132,10 +132,10 @@ def read_areas(path: Path) -> list[NamedArea]:
 
     try:
         if path.suffix == ".parquet":
-            table = pl.read_parquet(path).cast(pl.String)
+            table = pl.read_parquet(path, glob=False).cast(pl.String)
         else:
-            table = pl.read_csv(path, infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+            table = pl.read_csv(path, infer_schema=False, glob=False)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise InputError(
             str(path),
             found=f"what cannot be read: {str(error).splitlines()[0]}",

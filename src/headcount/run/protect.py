@@ -13,10 +13,9 @@ from headcount.config.load import config_digest, config_to_json, load_config, re
 from headcount.config.settings import Config
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
-from headcount.evaluation.suppressed import write_account
 from headcount.files import write_text_atomic
-from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee, protect
-from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
+from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee
+from headcount.noise import KeyedNoise, KeyKind, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.population import Population
 from headcount.population.reading import ReadSummary
@@ -25,12 +24,10 @@ from headcount.progress import Progress, silent
 from headcount.registry import POPULATIONS
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
-from headcount.release.store import (
-    check_files,
-    rehearse,
-    write_release,
-)
+from headcount.release.store import check_files
+from headcount.run._beforehand import NoNoise, rehearse
 from headcount.run._limits import refuse_too_large
+from headcount.run._making import make_release
 from headcount.run._note import leave_note, refuse_unrecorded
 from headcount.run._places import check_places
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
@@ -218,10 +215,24 @@ def prepare_run(config: Config) -> Prepared:
         layout=config.run.layout,
     )
     _check_changes(prepared, begun=directory.facts() is not None)
-    check_receipt(prepared.receipt())
-    rehearse(prepared.counts.geography)
-    if ledger is None:
-        return prepared
+    check_receipt(draft := prepared.receipt())
+    if ledger is not None:
+        prepared = _admitted(prepared, ledger, directory)
+    rehearse(
+        prepared.data,
+        prepared.mechanism,
+        NoNoise(KeyKind.OS if config.run.seed is None else KeyKind.SEED, config.run.noise),
+        directory=directory,
+        publications=prepared.publications,
+        layout=config.run.layout,
+        receipt=draft,
+    )
+    return prepared
+
+
+def _admitted(prepared: Prepared, ledger: Ledger, directory: RunDirectory) -> Prepared:
+    """Refuse a loss or data that the ledger does not allow; whose records are counted is noted."""
+    config = prepared.config
     prepared = replace(prepared, source=config.population.source_digest())
     begun = directory.facts()
     run_id = begun.run_id if begun else ""
@@ -301,34 +312,19 @@ def _make(
         reuse=config.run.reuse,
     )
     try:
-        release = protect(data, mechanism, noise, context=context)
+        make_release(
+            data,
+            mechanism,
+            noise,
+            folder=directory.release,
+            curator=directory.internal,
+            context=context,
+            publications=prepared.publications,
+            layout=config.run.layout,
+            receipt=lambda release: finished_receipt(draft, facts, release, ledger),
+        )
     except TruthError as error:  # of records that a step has changed
         raise _refused(directory, error) from None
-    more = [
-        path
-        for kind, publication in prepared.publications.items()
-        # After other steps what is exact is so of the records that these made, not of the data.
-        for path in (publication.knowing(data.counts) if mechanism.single else publication).write(
-            release, directory.release / kind, quarters=data.counts.quarters, progress=progress
-        )
-    ]
-    write_account(
-        release,
-        data.population,
-        directory.internal,
-        protected=lambda: mechanism.changed(
-            data, noise, run=0, context=replace(context, curator=None)
-        ),
-    )
-    receipt = finished_receipt(draft, facts, release, ledger)
-    write_release(
-        release,
-        directory.release,
-        receipt=receipt,
-        more=more,
-        layout=config.run.layout,
-        progress=progress,
-    )
 
 
 def _new_key(config: Config) -> RunKey:

@@ -57,6 +57,11 @@ class Attribute:
             ) from None
 
 
+def is_pattern(name: str) -> bool:
+    """Whether polars takes a name for a pattern that stands for other columns."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
 def first_repeated(names: Iterable[str]) -> str | None:
     """The first name that stands twice, or None."""
     seen: set[str] = set()

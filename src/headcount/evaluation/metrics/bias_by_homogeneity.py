@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from headcount.evaluation.homogeneity import bias_by, homogeneity_index
-from headcount.evaluation.metrics._base import LEVEL, Metric, publishes_counts
+from headcount.evaluation.metrics._base import LEVEL, Metric, NotFeasible, publishes_counts
 from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -94,6 +94,8 @@ class BiasByHomogeneity(Metric):
                         "p95": high,
                     }
                 )
+        if not rows:
+            raise NotFeasible(f"no place has any {truth.counts.counted}")
         table = pl.DataFrame(rows, schema_overrides={"standard_error": pl.Float64})
         return Bias(table=table, kinds=names, cells=int(np.prod(shape)), levels=levels)
 

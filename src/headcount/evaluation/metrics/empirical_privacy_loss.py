@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from headcount.errors import InputError
 from headcount.evaluation._scores import tallied_answers
 from headcount.evaluation.calibration import Recipe, calibrate
 from headcount.evaluation.epl import published
@@ -72,7 +73,7 @@ class EmpiricalPrivacyLoss(Metric):
         rows = [
             row
             for level in progress(levels, what="Empirical privacy loss", total=len(levels))
-            for row in self._rows(release.as_counts(), truth, level)
+            for row in self._feasible(release.as_counts(), truth, level)
         ]
         if all(row["epl"] is None for row in rows):
             reasons = "; ".join(dict.fromkeys(row["undefined"] for row in rows))
@@ -84,6 +85,12 @@ class EmpiricalPrivacyLoss(Metric):
             recipe=self.recipe,
             stated=tuple(str(loss) for loss in release.guarantee.losses),
         )
+
+    def _feasible(self, release: Any, truth: Truth, level: str) -> list[dict[str, Any]]:
+        try:
+            return self._rows(release, truth, level)
+        except InputError as error:  # of errors beyond the range of the curve
+            raise NotFeasible(str(error)) from None
 
     def _rows(self, release: Any, truth: Truth, level: str) -> list[dict[str, Any]]:
         rows = []

@@ -137,7 +137,10 @@ class Errors(Finding):
     def numbers(self) -> tuple[KeyNumber, ...]:
         """Errors of the smallest places, and what is missing there."""
         leaf, counted = self.leaf, self.counted
-        total = self.table.filter(level=leaf, query="total").row(0, named=True)
+        totals = self.table.filter(level=leaf, query="total")
+        if totals.is_empty():  # somebody else's table may lack counts of every place
+            return ()
+        total = totals.row(0, named=True)
         finest = self.table.filter(level=leaf).row(-1, named=True)
         numbers = [
             KeyNumber(

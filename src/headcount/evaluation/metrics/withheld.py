@@ -113,7 +113,7 @@ class WithheldCells(Finding):
         worst = self.table.sort("people_percent", descending=True).row(0, named=True)
         return (
             KeyNumber(
-                value=f"{100 * (withheld + zeroed) / cells:,.3g}",
+                value=f"{100 * (withheld + zeroed) / max(1, cells):,.3g}",
                 unit="%",
                 label=f"of the cells of a {lowest} are withheld or published as 0",
             ),

@@ -64,10 +64,17 @@ class CostFile:
     def read(self, known: Sequence[str]) -> pl.DataFrame:
         """Names as text and costs as numbers, a row for each line of the file."""
         source, content = str(self.file), self._content()
-        if self.file.suffix == ".parquet":
-            frame = pl.read_parquet(content)
-        else:
-            frame = pl.read_csv(content, infer_schema=False)
+        try:
+            if self.file.suffix == ".parquet":
+                frame = pl.read_parquet(content)
+            else:
+                frame = pl.read_csv(content, infer_schema=False)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise ConfigError(
+                source,
+                found=f"what cannot be read: {str(error).splitlines()[0]}",
+                expected="a table of costs, .csv in UTF-8 or .parquet",
+            ) from None
         if COST not in frame.columns:
             found = f"columns {', '.join(frame.columns)}"
             raise ConfigError(source, found=found, expected=f"a column {COST!r}")

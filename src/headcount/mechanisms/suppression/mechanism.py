@@ -264,6 +264,7 @@ class Suppression(TableMethod):
         return () if self.own is None else self._all_remarks(made, counts.schema, counts.geography)
 
     def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
+        self.refuse_too_many(counts)
         made = self.made(counts.schema, counts.geography)
         for cells in (*made, *find_tables(self.whole, counts.schema)):
             levels_of(cells, counts.geography, self.lowest)

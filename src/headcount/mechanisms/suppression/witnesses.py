@@ -73,7 +73,7 @@ def write_witnesses(path: Path, found: Sequence[Witnesses]) -> None:
 
 def read_witnesses(path: Path, *, groups: int) -> tuple[Witnesses, ...]:
     """The witnesses of each group of tables."""
-    frame = pl.read_parquet(path)
+    frame = pl.read_parquet(path, glob=False)
     read = []
     for number in range(groups):
         own = frame.filter(group=number)

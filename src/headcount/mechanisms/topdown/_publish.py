@@ -2,10 +2,10 @@
 
 Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
 each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or
-bounded; and ``Together`` where the spine has published units in parts, with their exact totals.
-``units.parquet`` has the places that each leaf lies in, schema and settings; ``spine.parquet`` the
-same leaves in the tree that was measured, where that is another. ``headcount.measurements`` reads
-all of it again.
+bounded; and ``Together`` where the spine has published units in parts, with their exact totals. A
+level that is neither measured nor bounded has no folder. ``units.parquet`` has the places that each
+leaf lies in, schema and settings; ``spine.parquet`` the same leaves in the tree that was measured,
+where that is another. ``headcount.measurements`` reads all of it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from headcount.arrays import Ints
 from headcount.engines import Engine
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.measurements.form import ANSWERS, CONSTRAINTS, SPINE, TOGETHER
+from headcount.measurements import level_folders
+from headcount.measurements.form import ANSWERS, CONSTRAINTS, SPINE, TOGETHER, WITHOUT_ROWS
 from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._measured_tables import (
     MeasuredQuery,
@@ -93,6 +94,8 @@ def write_measurements(
             folder=folder.absolute() / f"{stem_of(level)}.parquet",
             written=written,
         )
+        if not task.wanted:  # the level has neither a share nor a bound, and so no folder
+            continue
         codes = geography.units[geography.depth(level)]
         starts = range(0, len(codes), UNITS_A_PART)
         parts = (Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
@@ -122,14 +125,18 @@ class PartTask:
     folder: Path
     written: WrittenFiles | None = None
 
+    @property
+    def wanted(self) -> list[str]:
+        """The tables that the level has rows for."""
+        tables = ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded))
+        return [name for name, rows in tables if rows]
+
     def write(self, units: Units) -> None:
         """Write the parts of some units, whole or not at all, unless that is done."""
         import pyarrow.parquet as pq
 
         tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
-        wanted = [
-            name for name, of in ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded)) if of
-        ]
+        wanted = self.wanted
         bounded = [one.query for one in self.bounded]
         about = described(self.level, self.measured, bounded, self.schema, run=self.run)
         part = f"part-{units.first // UNITS_A_PART:05d}.parquet"
@@ -227,8 +234,11 @@ class PublishedMeasurements(Publication):
         geography, tree = release.geography, self.settings.tree(release.geography)
         # What bounds the counts is in the tables: no table of bounds is named.
         settings = replace(self.settings.completed(release.schema, tree), bounds=())
+        there = level_folders(folder)
+        bare = [level for level in tree.levels if stem_of(level) not in there]
         about = {
             **_levels(geography),
+            **({WITHOUT_ROWS: bare} if bare else {}),
             "schema": schema_to_json(release.schema),
             "mechanism": to_table(settings),
             "guarantee": guarantee_to_json(replace(release.guarantee, method="")),

@@ -47,8 +47,6 @@ MARK = "mark"
 """The purpose of noise that is added to nothing."""
 RATE = Fraction(1, 64)
 """Its rate: a draw has some 8 bits."""
-LARGEST_COUNT = 1 << 40
-"""Answers and estimates are exact in floats up to 2^53: no count, and no law's scale, is larger."""
 
 
 class Measurements:

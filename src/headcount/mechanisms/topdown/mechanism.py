@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import exp, floor, log
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
     COPIES,
+    LARGEST_COUNT,
     SCALAR,
     Context,
     CountsOutcome,
@@ -48,7 +49,6 @@ from headcount.mechanisms.topdown._written import WrittenFiles
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
-    LARGEST_COUNT,
     distance_to_truth,
     mark_of,
     measured,
@@ -225,6 +225,10 @@ class TopDown(TopDownSettings, PostTabular):
     def cut_to(self) -> int | None:
         """People to which larger households are cut first, where households are the units."""
         return self.largest_household
+
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without invariants and bounds, which leave it no neighbour."""
+        return replace(self, invariant=(), bounds=())
 
     def check_people(self, population: Population) -> None:
         """Refuse people whom the plan is not for."""

@@ -1,0 +1,245 @@
+"""A rehearsal before any loss: a release of nobody, in a few of the places, made and read again.
+
+What can fail for a reason that is known beforehand (names, levels, settings, formats, what is
+published) fails here, by the same steps that make the release. Nothing of the data has a part but
+the lists that a release shows, and nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.engines.handed import handed_folder
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.measurements import read_measurements
+from headcount.mechanisms import Chain, Context, Tabulated
+from headcount.noise import KeyKind, Law, Stream
+from headcount.noise.source import DrawPositions
+from headcount.population import Population
+from headcount.privacy import Guarantee
+from headcount.release import CountsRelease, Release
+from headcount.release.directory import RunDirectory
+from headcount.release.frames import Dense, dense, units_frame
+from headcount.release.layout import FileLayout
+from headcount.release.publication import MEASUREMENTS, Publication
+from headcount.release.receipt import guarantee_to_json
+from headcount.release.store import read_release, write_release
+from headcount.release.streamed import ROWS_AT_ONCE
+from headcount.run._making import make_release
+from headcount.schema import Schema
+
+FEW = 12
+"""Leaves that are all rehearsed; of more, some that stand for the others."""
+ODD = r"^$|^\s|\s$|[^0-9A-Za-z]"
+"""Codes that a format may not take as they are."""
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """Noise that is 0 everywhere: a rehearsal draws nothing."""
+
+    key_kind: KeyKind
+    backend: str
+
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
+        """Zeros."""
+        return np.zeros((len(draws), stream.size), dtype=np.int64)
+
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
+        """Zeros."""
+        return np.zeros(len(index), dtype=np.int64)
+
+
+def rehearse(
+    data: Tabulated,
+    mechanism: Chain,
+    noise: NoNoise,
+    *,
+    directory: RunDirectory,
+    publications: Mapping[str, Publication],
+    layout: FileLayout,
+    receipt: Mapping[str, Any],
+) -> None:
+    """Make the release of nobody, with all that is published besides, and read it again."""
+    people = nobody(data.population)
+    with _scratch(directory) as folder:
+        place = folder / "release"
+        context = Context(
+            measurements=place / MEASUREMENTS if MEASUREMENTS in publications else None,
+            curator=folder,
+        )
+        made = make_release(
+            Tabulated.of(people),
+            mechanism.for_a_rehearsal(),
+            noise,
+            folder=place,
+            curator=folder,
+            context=context,
+            publications=publications,
+            layout=layout,
+            receipt=lambda release: {
+                **receipt,
+                "notes": dict(release.notes),
+                "negative_counts": release.negative_counts(),
+            },
+        )
+        _refuse_other(made, read_release(place))
+        if MEASUREMENTS in publications:
+            read_measurements(place / MEASUREMENTS)
+
+
+def rehearse_counts(
+    schema: Schema, geography: Geography, layout: FileLayout, *, guarantee: Guarantee, within: Path
+) -> None:
+    """Write counts of nobody at every level and read them again: nothing else is published."""
+    fewer = geography.of_leaves(few_leaves(geography))
+    tables = {
+        level: np.zeros((fewer.size(level), schema.size), dtype=np.int64) for level in fewer.levels
+    }
+    made = CountsRelease(
+        schema=schema,
+        geography=fewer,
+        mechanism="",
+        guarantee=guarantee,
+        key_kind="none",
+        backend="none",
+        tables=tables,
+    )
+    receipt = {"mechanism": "", "guarantee": guarantee_to_json(guarantee), "notes": {}}
+    receipt |= {"key_kind": "none", "noise_backend": "none"}
+    write_release(made, within, receipt=receipt, layout=layout)
+    _refuse_other(made, read_release(within))
+
+
+@contextmanager
+def _scratch(directory: RunDirectory) -> Iterator[Path]:
+    """A folder of the run's inner half; nothing of it stays, not even a folder that is new."""
+    internal = directory.internal
+    new = [one for one in (internal, *internal.absolute().parents) if not one.exists()]
+    try:
+        with handed_folder(internal) as folder:
+            yield folder
+    finally:
+        for one in new:
+            with suppress(OSError):
+                one.rmdir()
+
+
+def _refuse_other(made: Release, read: Release) -> None:
+    """Refuse a release that is not read as it was made."""
+    found, same = _counts_in(read), _counts_in(made)
+    # The code of the whole is not in every table.
+    places = zip(read.geography.units[1:], made.geography.units[1:], strict=True)
+    alike = found.keys() == same.keys() and all(np.array_equal(a, b) for a, b in places)
+    if not alike or not all(np.array_equal(found[name], same[name]) for name in same):
+        raise InputError(
+            "release",
+            place="a rehearsal of it without people",
+            found="other places or tables when its files were read again",
+            expected="the same: names of levels, attributes and places that the format can hold",
+        )
+
+
+def _counts_in(release: Release) -> dict[tuple[str, str], Dense]:
+    if isinstance(release, CountsRelease):
+        return {("", level): dense(one) for level, one in release.tables.items()}
+    return {(one.name, one.level): one.value for one in release.as_tables().published}
+
+
+def nobody(population: Population) -> Population:
+    """Nobody, in a few of the places: the same schema and levels, and all that is empty."""
+    geography = population.geography
+    leaves = few_leaves(geography)
+    fewer, none = geography.of_leaves(leaves), np.zeros(0, dtype=np.int32)
+    quarters, households = population.quarters, population.households
+    if quarters is not None:
+        occupied = np.zeros((len(leaves), quarters.occupied.shape[1]), dtype=np.int64)
+        vacant = np.zeros(len(leaves), dtype=np.int64)
+        quarters = replace(quarters, geography=fewer, occupied=occupied, vacant=vacant)
+    keys = None if population.record_keys is None else population.record_keys.of(slice(0))
+    if households is not None:
+        households = replace(
+            households,
+            geography=fewer,
+            block=none,
+            kind=none.astype(np.int8),
+            first=np.zeros(1, dtype=np.int64),
+            persons={name: codes[:0] for name, codes in households.persons.items()},
+            dwellings={name: codes[:0] for name, codes in households.dwellings.items()},
+            areas=tuple(replace(one, of_leaf=one.of_leaf[leaves]) for one in households.areas),
+            record_keys=keys,
+        )
+    return replace(
+        population,
+        geography=fewer,
+        unit=none,
+        cell=none,
+        count=None if population.count is None else np.zeros(0, dtype=np.int64),
+        quarters=quarters,
+        households=households,
+        record_keys=keys,
+    )
+
+
+def few_leaves(geography: Geography) -> Ints:
+    """Leaves that stand for all: with them a level has as many units as that above only if it has
+    in the whole, and sisters and only children if it has them; and some of the codes are odd.
+    """
+    trees = [geography] if geography.spine is None else [geography, geography.spine]
+    found: list[Ints] = []
+    for tree in trees:
+        some = np.unique(np.concatenate([*_by_shape(tree), *_by_code(tree)]))
+        found.append(some if tree is geography else geography.along_spine[some])
+    if geography.size(geography.leaf) <= FEW:
+        return np.arange(geography.size(geography.leaf))
+    return np.unique(np.concatenate(found))
+
+
+def _by_shape(geography: Geography) -> Iterator[Ints]:
+    """Of each level a unit without sisters, and two sisters, each by its first leaf."""
+    for depth in range(1, len(geography.levels)):
+        parent = geography.parents[depth]
+        children = np.bincount(parent)[parent]
+        alone, sister = np.flatnonzero(children == 1)[:1], np.flatnonzero(children > 1)[:2]
+        yield _first_leaf(geography, depth, np.concatenate([alone, sister]))
+    yield np.array([0, geography.size(geography.leaf) - 1])
+
+
+def _by_code(geography: Geography) -> Iterator[Ints]:
+    """Of each level some units with odd codes; all are looked at, as tables have them."""
+    for depth, level in enumerate(geography.levels):
+        found, size = np.zeros(0, dtype=np.int64), geography.size(level)
+        for start in range(0, size, ROWS_AT_ONCE):
+            some = range(start, min(start + ROWS_AT_ONCE, size))
+            codes = units_frame(geography, level, some)[level]
+            if len(codes) != len(some):
+                raise InputError(
+                    "release",
+                    place=f"level {level!r}",
+                    found=f"{len(codes)} rows",
+                    expected=f"one for each of {len(some)} units",
+                )
+            odd = (
+                pl.DataFrame({"code": codes})
+                .with_row_index()
+                .filter(pl.col("code").str.contains(ODD))["index"]
+                .to_numpy()
+            )
+            found = np.concatenate([found, start + odd[:4]])[:4]
+        yield _first_leaf(geography, depth, found)
+
+
+def _first_leaf(geography: Geography, depth: int, units: Ints) -> Ints:
+    """The first leaf below each of some units."""
+    for level in geography.levels[depth:-1]:
+        units = geography.children_start(level)[units]
+    return units
