@@ -100,7 +100,7 @@ def attacks() -> None:
     """Records from tables, and people from records."""
     tables = {"by_origin": ["hispanic"], "by_sex": ["sex"], "by_both": ["hispanic", "sex"]}
     rounded = protect(_village(), Rounding(tables=tables, base=3), seed=1)
-    attack(rounded, _village(), Reconstruct(seconds=60))
+    attack(rounded, _village(), Reconstruct())
     people = to_population(towns(people=1000, counties=1, seed=1), ("age", "sex", "race"))
     attack(protect(people, Identity()), people, Reidentify())
 
