@@ -34,6 +34,7 @@ from tests.attacks.small_blocks import (
     knowledge,
     table,
 )
+from tests.solve.test_worker import busy
 
 FINE = load_schema("persons-2010")
 NO_SEARCH = Effort(nodes=0)
@@ -196,6 +197,19 @@ def test_a_limit_of_steps_is_said_and_never_silent():
     assert not found.conflict.any()
     assert (found.method[~np.isfinite(found.variability)] == "none").all()
     assert found.proven[found.method == "algebra"].all()
+
+
+@pytest.mark.parametrize(("solver", "steps"), [("highs", 1), ("cp-sat", 0)])
+def test_the_same_steps_find_the_same_on_a_busy_machine(solver: str, steps: int):
+    people = block_people(FINE, blocks=12, seed=11)
+    held = knowledge_of(people, ("sf1",), joint=False)
+    effort = Effort(nodes=0, steps=steps, solver=solver)
+    alone = reconstruct(held, effort=effort)
+    with busy(4):
+        beside = reconstruct(held, effort=effort)
+    assert 0 < alone.proven.sum() < len(alone.proven)  # the limit was met by some
+    for name in ("unit", "cell", "count", "method", "proven", "variability"):
+        np.testing.assert_array_equal(getattr(beside, name), getattr(alone, name))
 
 
 def test_classes_follow_the_tables():
