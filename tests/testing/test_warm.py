@@ -14,7 +14,8 @@ import gc
 from headcount.compiled import Kernel
 from headcount.testing.warm import warm
 warm(["rounding"])
-print(sum(sum(loop._cache_misses.values()) for loop in gc.get_objects() if isinstance(loop, Kernel)))
+loops = [loop for loop in gc.get_objects() if isinstance(loop, Kernel)]
+print(sum(sum(loop._cache_misses.values()) for loop in loops))
 """
 
 
