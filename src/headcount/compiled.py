@@ -45,8 +45,8 @@ from headcount.files import make_private, user_cache
 log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
-Way = Literal["interpreted", "compiled"]
-Work = Callable[..., int] | int | None
+LoopWay = Literal["interpreted", "compiled"]
+LoopWork = Callable[..., int] | int | None
 
 STEP = 1
 """Work of a loop for each element of its arguments, if it does not say: microseconds, about."""
@@ -65,7 +65,7 @@ class _Here(threading.local):
 
 _here = _Here()
 _counting = threading.Lock()
-_forced: list[Way] = []
+_forced: list[LoopWay] = []
 
 
 def njit(function: F) -> F:
@@ -85,10 +85,10 @@ def kernel(function: F) -> F: ...
 
 
 @overload
-def kernel(*, work: Work) -> Callable[[F], F]: ...
+def kernel(*, work: LoopWork) -> Callable[[F], F]: ...
 
 
-def kernel(function: Any = None, *, work: Work = STEP) -> Any:
+def kernel(function: Any = None, *, work: LoopWork = STEP) -> Any:
     """A loop that Python calls.
 
     where
@@ -98,7 +98,7 @@ def kernel(function: Any = None, *, work: Work = STEP) -> Any:
     return _made(function, work) if function else lambda function: _made(function, work)
 
 
-def _made(function: Any, work: Work, **options: Any) -> Any:
+def _made(function: Any, work: LoopWork, **options: Any) -> Any:
     # Wrappers are code by which Python or C call a loop: to make them takes a tenth of the time.
     options |= {"nogil": True, "no_cfunc_wrapper": True}
     loop: Any = numba.njit(**options)(function)
@@ -110,7 +110,7 @@ def _made(function: Any, work: Work, **options: Any) -> Any:
 
 
 @contextmanager
-def forced(way: Way) -> Iterator[None]:
+def forced(way: LoopWay) -> Iterator[None]:
     """Run loops one way, whatever they have to do: for tests, and to compile beforehand."""
     _forced.append(way)
     try:
@@ -122,7 +122,7 @@ def forced(way: Way) -> Iterator[None]:
 class Kernel(CPUDispatcher):
     """A loop that is called from Python: loaded, compiled, or interpreted."""
 
-    work: Work
+    work: LoopWork
     outer: bool
     spent = noted = 0
     limit = -1

@@ -190,6 +190,7 @@ def _kinds() -> Floats:
     return np.concatenate([np.array(share) * (1 - hispanic), np.array(share) * hispanic])
 
 
+# Always compiled: numba draws from the generator by code of its own, which numpy may change.
 @kernel(work=None)
 def fill_blocks(
     size: Ints,

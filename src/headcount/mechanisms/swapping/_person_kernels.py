@@ -112,7 +112,7 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
 
 def _sweeps(places: Places, k: int, chance: Floats, buckets: Buckets) -> int:
     """The work if each row looks into all buckets, and at all who are in them, twice."""
-    return 4 * chance.size * (buckets.start.size + buckets.more.size)
+    return chance.size * (40 + 4 * (buckets.start.size + buckets.more.size))
 
 
 @kernel(work=_sweeps)
