@@ -21,13 +21,14 @@ from headcount.report.figures import (
     Reference,
     band_chart,
     bin_values,
+    checked_as_a_whole,
     histogram_chart,
     line_chart,
     point_chart,
 )
 from headcount.report.heat import heat_chart, shades
 from headcount.report.legends import STATIC_WIDTH, legend_of, shown_series
-from headcount.report.model import Column
+from headcount.report.model import Column, Figure
 from headcount.report.specs import chart_spec, save_figure, svg_of
 from headcount.report.theme import (
     DARK,
@@ -160,6 +161,27 @@ def test_charts_hold_the_rows_and_fill_their_column():
         assert spec["width"] == "container"
         assert spec["description"] == "what it shows"
         assert chart_spec(chart, static=True)["width"] == STATIC_WIDTH
+
+
+def test_a_chart_is_checked_when_it_is_written_and_not_before():
+    @checked_as_a_whole
+    def wrong() -> Any:
+        return alt.Chart(level_frame()).mark_point(opacity="much").encode(x="error:Q")
+
+    chart = wrong()
+    with pytest.raises(alt.utils.schemapi.SchemaValidationError, match="much"):
+        chart_spec(chart)
+    with pytest.raises(alt.utils.schemapi.SchemaValidationError, match="much"):
+        alt.MarkDef(type="point", opacity="much")  # others' charts are checked part by part
+
+
+def test_a_figure_is_written_once_for_its_page_and_its_files():
+    chart = point_chart(level_frame(), x=X, y=Y, series="mechanism")
+    figure = Figure(name="one", caption="**Errors fall.** All.", alt="points", chart=chart)
+    assert figure.spec is figure.spec
+    for words in ({}, {"alt_text": "points"}, {"static": True, "title": "Errors fall"}):
+        assert chart_spec(figure.spec, **words) == chart_spec(chart, **words)  # type: ignore[arg-type]
+    assert figure.spec == chart_spec(chart)  # and is not changed by it
 
 
 def test_the_theme_stays_with_headcount():

@@ -92,6 +92,7 @@ def test_pieces_are_kept_for_other_counties_too(out: Path, monkeypatch: pytest.M
     def refuse(*_arguments: object, **_more: object) -> None:
         raise AssertionError("made again")
 
+    monkeypatch.setattr("headcount.report.directory.save_figures", lambda *_: None)  # slow
     for name in ("score_swaps", "score_noise", "theorem_1", "run_detailed"):
         monkeypatch.setattr(f"headcount.studies.christ_2022.pieces.{name}", refuse)
     again, cache = out.with_name("again"), out.with_name("christ.cache")

@@ -8,10 +8,11 @@ chart: a study may change or layer it further.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headcount.errors import InputError
 from headcount.report.axes import Axis as Axis
@@ -24,8 +25,23 @@ if TYPE_CHECKING:
     import polars as pl
     from altair.typing import ChartType
 
+P = ParamSpec("P")
+T = TypeVar("T")
 WIDEST, NARROWEST = 7.0, 1.5
 """Pixels of the first and the last of lines that lie on each other."""
+
+
+def checked_as_a_whole(build: Callable[P, T]) -> Callable[P, T]:
+    """Build a chart without a check of each of its parts: it is checked when it is written."""
+
+    @wraps(build)
+    def built(*args: P.args, **named: P.kwargs) -> T:
+        from altair.utils.schemapi import debug_mode
+
+        with debug_mode(False):
+            return build(*args, **named)
+
+    return built
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +62,7 @@ class Reference:
     x: float | None = None
 
 
+@checked_as_a_whole
 def line_chart(
     frame: pl.DataFrame,
     *,
@@ -66,6 +83,7 @@ def line_chart(
     return _finish(lines, frame, controls, references, height)
 
 
+@checked_as_a_whole
 def two_scale_chart(
     frame: pl.DataFrame,
     *,
@@ -105,6 +123,7 @@ def two_scale_chart(
     return _finish([both], frame, controls, references, height)
 
 
+@checked_as_a_whole
 def point_chart(
     frame: pl.DataFrame,
     *,
@@ -122,6 +141,7 @@ def point_chart(
     return _finish([dots.add_params(pick)], frame, controls, references, height)
 
 
+@checked_as_a_whole
 def band_chart(
     frame: pl.DataFrame,
     *,
@@ -154,6 +174,7 @@ def band_chart(
     return _finish([band, *lines], frame, controls, references, height)
 
 
+@checked_as_a_whole
 def histogram_chart(
     frame: pl.DataFrame,
     *,

@@ -8,7 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from headcount.report.axes import MOST_LABELS, Axis, field_of
-from headcount.report.figures import Control, require_columns, with_controls
+from headcount.report.figures import (
+    Control,
+    checked_as_a_whole,
+    require_columns,
+    with_controls,
+)
 from headcount.report.model import HEAT_STEPS
 from headcount.report.theme import HEAT
 
@@ -29,6 +34,7 @@ def shades() -> list[str]:
     return [f"below {steps[0]}", *between, f"{steps[-1]} or more"]
 
 
+@checked_as_a_whole
 def heat_chart(
     frame: pl.DataFrame,
     *,

@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headcount.errors import InputError, RunError
 from headcount.files import make_folder, open_own, user_cache, write_bytes_atomic, write_text_atomic
@@ -44,7 +44,7 @@ def save_figures(report: Report, directory: Path) -> None:
     """Write every figure of the report as ``directory/NAME.svg`` and ``.png``."""
     for figure in report.figures():
         save_figure(
-            figure.chart, Path(directory) / figure.name, alt_text=figure.alt, title=figure.lead
+            figure.spec, Path(directory) / figure.name, alt_text=figure.alt, title=figure.lead
         )
 
 
@@ -84,7 +84,7 @@ def _labels(report: Report) -> dict[str, str]:
 
 def _safe_json(figure: Figure) -> str:
     """A specification as JSON that can stand inside a script element whatever its text says."""
-    spec: dict[str, Any] = chart_spec(figure.chart, alt_text=figure.alt)
+    spec = chart_spec(figure.spec, alt_text=figure.alt)
     try:
         text = json.dumps(spec, allow_nan=False, separators=(",", ":"))
     except ValueError as error:

@@ -11,10 +11,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headcount.errors import InputError
 
@@ -115,6 +116,13 @@ class Figure:
         _require_text(self.caption, f"figure {self.name!r}", "caption")
         _require_text(self.alt, f"figure {self.name!r}", "alt")
 
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The chart as a specification of Vega-Lite, for a page and for files."""
+        from headcount.report.specs import chart_spec
+
+        return chart_spec(self.chart)
+
     @property
     def lead(self) -> str:
         """What the caption says first, in bold; "" if it does not."""
@@ -125,7 +133,7 @@ class Figure:
         """The figure in a notebook: drawn here, with nothing from a network."""
         from headcount.report.specs import svg_of
 
-        return svg_of(self.chart, alt_text=self.alt, title=self.lead)
+        return svg_of(self.spec, alt_text=self.alt, title=self.lead)
 
     def save(self, path: str | Path) -> None:
         """Write the figure as a file: .svg, or .png."""

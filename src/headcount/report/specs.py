@@ -22,23 +22,15 @@ TITLE_LETTERS, SUBTITLE_LETTERS = 88, 105
 
 
 def chart_spec(
-    chart: ChartType, *, alt_text: str = "", static: bool = False, title: str = ""
+    chart: ChartType | dict[str, Any], *, alt_text: str = "", static: bool = False, title: str = ""
 ) -> dict[str, Any]:
     """The complete Vega-Lite specification of a chart: theme, data and description included.
 
     ``static`` is for a file: the chart has a width of its own and, since nothing can be chosen and
-    no caption is near, the ``title`` above it and what is chosen in its lists.
+    no caption is near, the ``title`` above it and what is chosen in its lists. A chart may be given
+    as its own specification, which takes long to write.
     """
-    import altair as alt
-
-    theme = alt.theme.ThemeConfig(config=theme_config())  # type: ignore[typeddict-item]
-    alt.theme.register("headcount", enable=False)(lambda: theme)
-    # In a context: a notebook's own theme and row limit stay as they were.
-    with (
-        alt.theme.enable("headcount"),
-        alt.data_transformers.enable("default", max_rows=None),
-    ):
-        spec: dict[str, Any] = chart.to_dict()
+    spec = {**chart} if isinstance(chart, dict) else _written(chart)
     if alt_text:
         spec["description"] = alt_text
     if not static:
@@ -51,6 +43,21 @@ def chart_spec(
     }
     if any(above.values()):
         spec["title"] = above
+    return spec
+
+
+def _written(chart: ChartType) -> dict[str, Any]:
+    """A chart with theme and data, checked by altair."""
+    import altair as alt
+
+    theme = alt.theme.ThemeConfig(config=theme_config())  # type: ignore[typeddict-item]
+    alt.theme.register("headcount", enable=False)(lambda: theme)
+    # In a context: a notebook's own theme and row limit stay as they were.
+    with (
+        alt.theme.enable("headcount"),
+        alt.data_transformers.enable("default", max_rows=None),
+    ):
+        spec: dict[str, Any] = chart.to_dict()
     return spec
 
 
@@ -68,7 +75,11 @@ def _choices(spec: dict[str, Any]) -> str:
 
 
 def save_figure(
-    chart: ChartType, path_without_suffix: Path, *, alt_text: str = "", title: str = ""
+    chart: ChartType | dict[str, Any],
+    path_without_suffix: Path,
+    *,
+    alt_text: str = "",
+    title: str = "",
 ) -> None:
     """Write ``path_without_suffix`` + ``.svg`` and ``.png`` (twice the pixels, for print)."""
     target = Path(path_without_suffix)
@@ -80,7 +91,7 @@ def save_figure(
     log.debug("wrote figure %s as svg and png", target)
 
 
-def svg_of(chart: ChartType, *, alt_text: str = "", title: str = "") -> str:
+def svg_of(chart: ChartType | dict[str, Any], *, alt_text: str = "", title: str = "") -> str:
     """A chart as a drawing that needs no program to be seen."""
     import vl_convert
 
