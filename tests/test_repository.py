@@ -195,6 +195,14 @@ def printing_lines(source: str) -> list[int]:
     ]
 
 
+def test_every_python_that_is_started_leaves_the_folder_it_works_in_alone() -> None:
+    """By -P; Spark starts its own, and is told so in its environment."""
+    found = [line for path in SOURCES for line in path.read_text("utf-8").splitlines()]
+    starts = [line.strip() for line in found if "sys.executable" in line]
+    assert len(starts) > 5
+    assert [one for one in starts if not re.search(r'"-u?P"|PYSPARK_PYTHON', one)] == []
+
+
 def test_library_never_prints() -> None:
     assert printing_lines("x = 1\nprint(x)\nconsole.print(x)") == [2]
     assert {str(p): found for p in SOURCES if (found := printing_lines(p.read_text()))} == {}
@@ -209,7 +217,8 @@ ROOMS = (
 )
 FILES = (
     *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "mapped", "memory", "numbers", "progress", "registry", "toml_files"),
+    *("fields", "files", "mapped", "memory", "numbers", "processes", "progress"),
+    *("registry", "toml_files"),
     "typed",
 )
 ALLOWED = {

@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -28,6 +27,7 @@ from headcount.engines.handed import HANDED
 from headcount.engines.spark import lacking
 from headcount.errors import HeadcountError
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy, ZCDPLoss
+from headcount.processes import environment, python_command
 from headcount.release.directory import RunDirectory
 from headcount.release.store import check_files, read_release
 
@@ -97,12 +97,12 @@ def _begin(folder: Path, name: str) -> Path:
 
 def start(home: Path, *, engine: str = "local") -> subprocess.Popen[bytes]:
     """``headcount protect`` in a session of its own: all that it starts is killed with it."""
-    command = [sys.executable, "-m", "headcount", "protect", "config.toml", "--engine", engine]
+    command = python_command("headcount", "protect", "config.toml", "--engine", engine)
     spark = {"PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"}
     return subprocess.Popen(
         command,
         cwd=home,
-        env={**os.environ, **spark, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment() | spark,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -236,13 +236,12 @@ def _filled(folder: Path, whole: Undisturbed) -> list[Reading]:
     namespaces are allowed; elsewhere the reading says that this was not tried.
     """
     home = _begin(folder, "full")
-    run = f"{sys.executable} -m headcount protect config.toml"
+    run = " ".join(python_command("headcount", "protect", "config.toml"))
     script = SMALL_DISK.format(size=max(whole.inside // 2, 1 << 14), run=run)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
     what = "disk full in a run"
     try:
-        made = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True)
+        made = subprocess.run(command, cwd=home, env=environment(), capture_output=True, text=True)
     except FileNotFoundError:
         return [Reading(what, 0, "runs", "not tried: there is no unshare")]
     if not (home / "first.rc").exists():

@@ -10,9 +10,9 @@ from statistics import median
 from headcount.bench.figures import Reading, timed
 
 COMMANDS = {
-    "python alone": [sys.executable, "-c", "pass"],
-    "import headcount": [sys.executable, "-c", "import headcount"],
-    "headcount --help": [sys.executable, "-m", "headcount", "--help"],
+    "python alone": [sys.executable, "-P", "-c", "pass"],
+    "import headcount": [sys.executable, "-P", "-c", "import headcount"],
+    "headcount --help": [sys.executable, "-P", "-m", "headcount", "--help"],
 }
 
 QUICK = {"repeats": 3}

@@ -105,7 +105,7 @@ class Asking:
 @contextmanager
 def started(folder: Path) -> Iterator[Asking]:
     """A studio in a process of its own, entered by the address that it prints."""
-    command = [sys.executable, "-u", "-m", "headcount", "studio", str(folder), "--no-browser"]
+    command = [sys.executable, "-uP", "-m", "headcount", "studio", str(folder), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
