@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from headcount.cli.app import EXAMPLES, app
 from tests.docs.pages import PAGES
@@ -25,6 +26,13 @@ def test_every_command_is_named_here_and_in_the_help():
     typed = set(re.findall(r"^    headcount ([\w-]+)", text, re.MULTILINE))
     assert COMMANDS - typed <= set(re.findall(r"`(?:headcount )?([\w-]+)`", text))
     assert set(re.findall(r"^  headcount ([\w-]+)", EXAMPLES, re.MULTILINE)) == COMMANDS
+
+
+def test_the_help_says_what_every_command_does_in_a_whole_sentence():
+    said = CliRunner().invoke(app, ["--help"]).output.split("\nCommands:\n")[1]
+    assert {line.split()[0] for line in said.splitlines()} == COMMANDS
+    assert [line for line in said.splitlines() if not line.endswith((".", "?"))] == []
+    assert "..." not in said
 
 
 def with_option(option: str) -> set[str]:

@@ -125,22 +125,32 @@ def _headcount(
 
 
 _headcount.__doc__ = EXAMPLES
-app.command("demo")(demo.demo)
-app.command("init")(init.init)
-app.command("protect")(protect.protect)
-app.command("estimate")(estimate.estimate)
-app.command("check")(check.check)
-app.command("plan")(plan.plan)
-app.command("intervals")(intervals.intervals)
-app.command("schema")(schema.schema)
-app.command("close")(close.close)
-app.command("compare")(compare.compare)
-app.command("evaluate")(evaluate.evaluate)
-app.command("report")(report.report)
-app.add_typer(attack.app, name="attack")
+app.command("demo", short_help="A first report, on an embedded population.")(demo.demo)
+app.command("init", short_help="Look at a file, and write a config that runs.")(init.init)
+app.command("protect", short_help="Make a release as a config says.")(protect.protect)
+app.command("estimate", short_help="Make counts from published noisy measurements.")(
+    estimate.estimate
+)
+app.command("check", short_help="Are config and data all right? What would be promised?")(
+    check.check
+)
+app.command("plan", short_help="How exact will each level and query of topdown be?")(plan.plan)
+app.command("intervals", short_help="Between which numbers are the true counts of topdown?")(
+    intervals.intervals
+)
+app.command("schema", short_help="Print the keys of a config, for your editor.")(schema.schema)
+app.command("close", short_help="Give up a run that can never complete.")(close.close)
+app.command("compare", short_help="Several methods on the same people, in one report.")(
+    compare.compare
+)
+app.command("evaluate", short_help="Score a release against the truth.")(evaluate.evaluate)
+app.command("report", short_help="How far off is a release, by its own files?")(report.report)
+app.add_typer(
+    attack.app, name="attack", short_help="Rebuild, find, link or subtract people of a release."
+)
 app.add_typer(study.app, name="study")
-app.command("studio")(studio.studio)
-app.command("bench")(bench.bench)
+app.command("studio", short_help="The whole way in a browser.")(studio.studio)
+app.command("bench", short_help="Measure something on this machine.")(bench.bench)
 app.add_typer(ledger.app, name="ledger")
 
 
