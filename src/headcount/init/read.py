@@ -12,6 +12,7 @@ from headcount.fields import Pairs
 from headcount.geography.build import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
 from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.init.doubts import refuse_other_size
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.frames import table_of
@@ -161,6 +162,19 @@ def read(
         )
     listed = None if units is None else table_of(units)
     return _population(made, columns, listed, keys, public=public)
+
+
+def how_many(made: Draft, told: Told) -> tuple[int, int]:
+    """How many people a draft reads, and in how many places; a doubtful number is refused."""
+    people = _population(made, [_found(one) for one in made.attributes], None, None, public=False)
+    number = len(people.unit) if people.count is None else int(people.count.sum())
+    refuse_other_size(made, number, told)
+    return number, people.geography.size(people.geography.leaf)
+
+
+def is_it_right(people: int, places: int, counted: str = "people") -> str:
+    """The question that ends a reading."""
+    return f"{people:,} {counted} in {places:,} place{'' if places == 1 else 's'}. Is that right?"
 
 
 def _places(geography: GeographyLike) -> Any:
