@@ -49,6 +49,7 @@ def init(
     ages: Annotated[
         str, typer.Option(help='Whether small ages are "years", or "codes" of age groups.')
     ] = "",
+    sheet: Annotated[str, typer.Option(help="The sheet of an Excel file with several.")] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,
     as_json: AsJson = False,
@@ -87,6 +88,7 @@ def init(
         leave_out=leave_out or (),
         blank_counts=blank_counts,
         ages=ages,
+        sheet=sheet,
     )
     person = _Person()
     made = draft(file, ask=person if asks else TakeProposals(), epsilon=epsilon, told=told)

@@ -26,14 +26,15 @@ _AGE = re.compile(
     r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
+_NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
-    r"(^|.* )(sex|gender|geschlecht|sexo|sexe|race|ethnicity|ethnic|hispanic|hisp|marital|education"
-    r"|nationality|citizen\w*|religion|language|occupation|employment|tenure|relationship"
-    r"|geschl|kjønn|kjonn|kön|kon|køn|sukupuoli|sugu|sesso|spol|pohlaví|płeć|genre|género|genero"
-    r"|rasse|ethni|etni|raza|raça|raca|age|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä"
-    r"|familienstand|estado civil|état civil|civil|marst|educ|bildung|staatsang|herkunft|labou?r"
-    r"|labf|empstat|industry|beruf|voting age|cenrace|cenhisp|qsex|qage|years$)"
+    r"(^|.* )((age|ages|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
+    r"|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn|kön|køn|sukupuoli|sugu"
+    r"|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace|cenhisp)( |\d|$)"
+    r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
+    r"|citizen|religion|language|occupation|employment|tenure|relationship|familienstand"
+    r"|staatsang|beruf|empstat|labor force|labour force)"
 )
 _RESERVED = {"cells", "total", "unit", "level", "count", "n"}
 
@@ -115,6 +116,8 @@ def why_not(column: SeenColumn, *, rows: int) -> str:
         return ""
     if PERSONAL.search(column.says):
         return "it names people, or tells when they were born or where they can be found"
+    if _NUMBERED.search(column.says):
+        return "it numbers the people of a dwelling"
     if looks_like_size(column.name):
         return "it looks like a number of people in the household, which is more than one person's"
     if _ID.match(column.says) and column.number > MOST_LEVELS:

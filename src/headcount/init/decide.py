@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 
-from headcount.errors import ConfigError, InputError, did_you_mean, one_of
+from headcount.errors import InputError, did_you_mean
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
-from headcount.init import doubts
+from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
 from headcount.init.attributes import Chosen, attribute_name, chosen, fitting, why_not
 from headcount.init.counts import (
     count_by_shape,
@@ -22,21 +22,11 @@ from headcount.init.counts import (
 )
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.told import GEOGRAPHY, KINDS, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.frames import AnyTable
 from headcount.population.row_choice import refuse_no_choice
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
-
-GEOGRAPHY = (CodeColumns, Prefixes)
-
-FileKind = Literal["people", "dwellings", "long", "wide"]
-
-KINDS: dict[FileKind, str] = {
-    "people": "one row for each person",
-    "dwellings": "one row for each person, with the key of the dwelling",
-    "long": "one row for each place and group, with a number of people",
-    "wide": "one row for each place, with a column of counts for each group",
-}
 
 _KEY = re.compile(
     r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"
@@ -57,101 +47,6 @@ class TakeProposals:
     def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
         """What is proposed."""
         return proposed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """What is known before the look; what is not said here is found.
-
-    where
-        places       columns that say where, from the top down, or a geography
-        kind         what the table is
-        count        the column that says for how many people a row stands
-        key          the column that people of one dwelling share
-        attributes   the column of each attribute, by its name
-        universe     which columns of a wide table count the people: those called so, or whose
-                     names have it as a part
-        not_counts   columns that are left aside
-        only         rows that are read, by the values of columns; an empty text is no value
-        leave_out    rows that are not
-        blank_counts "zero" if counts that are not there are 0
-        ages         whether small numbers in a column of ages are "years" or "codes" of groups
-    """
-
-    places: Sequence[str] | GeographySource = ()
-    kind: FileKind | None = None
-    count: str = ""
-    key: str = ""
-    attributes: Mapping[str, str] | None = None
-    universe: str = ""
-    not_counts: Sequence[str] = ()
-    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    leave_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    blank_counts: str = ""
-    ages: str = ""
-
-    @classmethod
-    def by_words(
-        cls,
-        *,
-        kind: str = "",
-        places: str = "",
-        count: str = "",
-        key: str = "",
-        attributes: str = "",
-        universe: str = "",
-        not_counts: str = "",
-        only: Sequence[str] = (),
-        leave_out: Sequence[str] = (),
-        blank_counts: str = "",
-        ages: str = "",
-    ) -> Told:
-        """What somebody has typed, names separated by commas; what is empty is found."""
-        kinds: dict[str, FileKind] = {one: one for one in KINDS}
-        if kind and kind not in kinds:
-            raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
-        for name, said, known in (
-            ("blank_counts", blank_counts, ("zero",)),
-            ("ages", ages, ("years", "codes")),
-        ):
-            if said and said not in known:
-                raise ConfigError(name, found=repr(said), expected=one_of(known))
-        columns = _names(attributes)
-        return cls(
-            places=_names(places),
-            kind=kinds.get(kind),
-            count=count if kind in ("long", "") else "",
-            key=key if kind in ("dwellings", "") else "",
-            attributes={attribute_name(one, set()): one for one in columns} if columns else None,
-            universe=universe,
-            not_counts=_names(not_counts),
-            only=_values("only", only),
-            leave_out=_values("leave_out", leave_out),
-            blank_counts=blank_counts,
-            ages=ages,
-        )
-
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are named, which must exist."""
-        places = self.places.columns if isinstance(self.places, GEOGRAPHY) else self.places
-        attributes = (self.attributes or {}).values()
-        named = (*places, self.count, self.key, *attributes, *self.only, *self.leave_out)
-        return tuple(one for one in (*named, *self.not_counts) if one)
-
-
-def _names(typed: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in typed.split(",") if one.strip())
-
-
-def _values(option: str, typed: Sequence[str]) -> dict[str, list[str]]:
-    """Columns with values, from "year=2020" and the like."""
-    found: dict[str, list[str]] = {}
-    for one in typed:
-        column, sign, value = one.partition("=")
-        if not sign:
-            raise ConfigError(option, found=repr(one), expected='"COLUMN=VALUE"')
-        found.setdefault(column.strip(), []).append(value.strip())
-    return found
 
 
 @dataclass(kw_only=True)
@@ -203,7 +98,7 @@ def draft(
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
     answers, told = ask or TakeProposals(), told or Told(places=places)
-    seen = look(path)
+    seen = look(path, sheet=told.sheet)
     notes = [_told_format(seen)]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
@@ -242,9 +137,9 @@ def draft(
     _fill_attributes(made, inside, answers, told)
     doubts.refuse_coded_ages(made, told)
     if kind == "long":
-        doubts.refuse_long(made, every, told)
+        doubts_long.refuse_long(made, every, told)
     else:
-        doubts.refuse_rows(made, every, told)
+        doubts_rows.refuse_rows(made, every, told)
     doubts.refuse_places(made, told)
     return made
 
@@ -398,11 +293,11 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
         raise InputError(
             str(seen.path), found="no column of whole numbers", expected="counts of people"
         )
-    doubts.refuse_withheld(seen, names, said=told.blank_counts)
+    doubts_wide.refuse_withheld(seen, names, said=told.blank_counts)
     cells = find_cells(inside, names, seen.form)
     made.cells = cells
-    if not doubts.refuse_families(seen, cells, told, numeric):
-        doubts.refuse_blanks(seen, list(cells.levels_of), said=told.blank_counts)
+    if not doubts_wide.refuse_families(seen, cells, told, numeric):
+        doubts_wide.refuse_blanks(seen, list(cells.levels_of), said=told.blank_counts)
     if cells.totals:
         listed = ", ".join(map(repr, cells.totals))
         made.notes.append(f"not used: {listed}: they add up others")
@@ -420,11 +315,11 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
     made.blank_counts = any(one.has_gaps for one in used)
     if made.blank_counts:
         made.notes.append("counts: what is not there is read as 0")
-    doubts.refuse_totals_that_differ(
+    doubts_wide.refuse_totals_that_differ(
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
     _leave_sums_out(made, inside, list(cells.levels_of))
-    doubts.refuse_levels_of_wide(made)
+    doubts_wide.refuse_levels_of_wide(made)
 
 
 def _of_universe(seen: SeenFile, numeric: Sequence[SeenColumn], universe: str) -> list[SeenColumn]:

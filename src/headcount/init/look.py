@@ -13,7 +13,13 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.population.format import Format
 from headcount.population.frames import AnyTable, FrameTable
-from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
+from headcount.population.office_files import (
+    EXCEL,
+    STATISTICS,
+    ValueLabels,
+    read_statistics,
+    sheet_names,
+)
 from headcount.population.suspicious import NO_VALUE, looks_missing, says_total
 from headcount.population.tables import (
     Rows,
@@ -151,31 +157,38 @@ class SeenFile:
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: AnyTable) -> SeenFile:
+def look(path: AnyTable, *, sheet: str = "") -> SeenFile:
     """Read a whole table as text, and find out how it is written."""
     if isinstance(path, FrameTable):
         return _seen(path, "", "")
     refuse_no_file(path)
+    if path.suffix.lower() in EXCEL and not sheet and len(names := sheet_names(path)) > 1:
+        raise InputError(
+            str(path),
+            place="sheets",
+            found=f"several: {', '.join(map(repr, names[:12]))}",
+            expected=f'one of them: --sheet "{names[0]}"',
+        )
     encoding = likely_encoding(path) if is_text(path) else ""
     delimiter = ""
     if is_text(path):
         form = Format(encoding=_told(encoding))
         delimiter = open_text(path, form, too_large(str(path))).delimiter
-    return _seen(path, encoding, delimiter)
+    return _seen(path, encoding, delimiter, sheet)
 
 
 def _told(encoding: str) -> str:
     return "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
 
 
-def _seen(path: AnyTable, encoding: str, delimiter: str) -> SeenFile:
-    form = Format(encoding=_told(encoding))
+def _seen(path: AnyTable, encoding: str, delimiter: str, sheet: str = "") -> SeenFile:
+    form = Format(encoding=_told(encoding), sheet=sheet)
     header = header_of(path, form)
     _refuse_titles(path, header, form)
     header = list(dict.fromkeys(header))
     rows = read_rows(path, header, form=form)
     frame = rows.frame.select(rows.frame[name].cast(pl.String) for name in header)
-    form = Format(encoding=form.encoding, **_signs(frame, delimiter))  # type: ignore[arg-type]
+    form = replace(form, **_signs(frame, delimiter))  # type: ignore[arg-type]
     rows = Rows(path, form, trimmed(frame), rows.at)
     labels: ValueLabels = {}
     if isinstance(path, Path) and path.suffix.lower() in STATISTICS:

@@ -72,6 +72,8 @@ class FoundPlaces:
 
 def is_place(column: SeenColumn) -> bool:
     """Whether a column's name is one for places."""
+    if column.says == "area" and column.whole and len(set(map(len, column.real))) > 1:
+        return False  # square kilometres
     personal = _NOT_HERE.search(column.says) or PERSONAL.search(column.says)
     return bool(_PLACE.match(column.says)) and not personal
 

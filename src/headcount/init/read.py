@@ -11,8 +11,9 @@ from headcount.errors import InputError, did_you_mean
 from headcount.fields import Pairs
 from headcount.geography.build import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
-from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.init.decide import Draft, draft
 from headcount.init.doubts import refuse_other_size
+from headcount.init.told import KINDS, FileKind, Told
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.frames import table_of
@@ -133,6 +134,8 @@ def read(
     if kind is not None and kind not in KINDS:
         raise InputError("read", place="kind", found=repr(kind), expected=did_you_mean(kind, KINDS))
     keys = KeyColumn.of(person_id=person_id, record_keys=record_keys, largest=largest_record_key)
+    if keys is not None and count:
+        keys.refuse_counted(f"it beside counts in {count!r}")
     given = _given(attributes)
     told = Told(
         places=() if geography is None else _places(geography),
@@ -161,15 +164,21 @@ def read(
             "table, or read_counts with a schema)",
         )
     listed = None if units is None else table_of(units)
-    return _population(made, columns, listed, keys, public=public)
+    population = _population(made, columns, listed, keys, public=public)
+    refuse_other_size(made, _number(population), told)
+    return population
 
 
 def how_many(made: Draft, told: Told) -> tuple[int, int]:
     """How many people a draft reads, and in how many places; a doubtful number is refused."""
     people = _population(made, [_found(one) for one in made.attributes], None, None, public=False)
-    number = len(people.unit) if people.count is None else int(people.count.sum())
+    number = _number(people)
     refuse_other_size(made, number, told)
     return number, people.geography.size(people.geography.leaf)
+
+
+def _number(people: Population) -> int:
+    return len(people.unit) if people.count is None else int(people.count.sum())
 
 
 def is_it_right(people: int, places: int, counted: str = "people") -> str:

@@ -130,7 +130,7 @@ def counted_again(counts: Ints) -> int:
         return 1
     for times in range(MOST_FAMILIES, 1, -1):
         cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
-        if counts.shape[1] > times and all(cut.any() for cut in cuts):
+        if counts.shape[1] > times + 1 and all(cut.any() for cut in cuts):
             return times
     return 1
 
@@ -141,6 +141,6 @@ def levels_below_each_other(people: Ints) -> int:
     if len(people) < 5 or log10(1 + largest) < SURE:
         return 1
     for levels in range(2, MOST_FAMILIES + 1):
-        if abs(whole - levels * largest) <= max(1, largest // 1000):
+        if abs(whole - levels * largest) <= max(1, largest // 200):
             return levels
     return 1

@@ -66,12 +66,12 @@ def is_partition(name: str, levels: Sequence[str]) -> bool:
         return False
     if len(plain) == 2 and any(one in _OLDER for one in plain):
         return any(one in _YOUNGER for one in plain)
-    ranges = sorted(map(_ages, plain))
+    ranges = sorted(map(ages_of, plain))
     joined = all(low == before + 1 for (_, before), (low, _) in pairwise(ranges))
     return joined and ranges[0][0] == 0 and ranges[-1][1] >= OLDEST
 
 
-def _ages(level: str) -> tuple[int, int]:
+def ages_of(level: str) -> tuple[int, int]:
     """The first and last year of a group of ages; (-1, -1) of what is none."""
     numbers = [int(one) for one in re.findall(r"\d+", level)]
     if re.search(r"under|below|less|<|^u\d|unter|moins|menos", level) and len(numbers) == 1:

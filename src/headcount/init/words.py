@@ -26,19 +26,31 @@ NO_TIME = re.compile(
 )
 """Times in somebody's life."""
 
-OTHER_UNITS = re.compile(
-    r"(^| )(area\w*|aland|awater|water|land|sq ?km|km ?2|km|sqmi|acres|ha|density|dichte|income"
-    r"|wages?|salary|earnings|money|revenue|costs?|price|gdp|median|mean|average|avg|rate|ratio"
-    r"|index|percent\w*|pct|share|shares|anteil|prozent|proportion|prop|lat|lon|long|lng|latitude"
-    r"|longitude|x|y|objectid|fid|id|gid|code|codes|fips|year|housing|dwellings?|households?|hh|hhs"
-    r"|units?|families|homes|houses|houselisting|vehicles|cars|computers?|televisions?|radios?"
-    r"|phones?|internet|votes?|ballots|schools|farms|buildings|structures|rooms|bedrooms"
-    r"|haushalte?|wohnungen|wohngebäude|gebäude|hogares|viviendas|ménages|menages|logements"
+_THINGS = (
+    r"households?|hhs?|dwellings?|housing|families|homes|houses|houselisting|vehicles|cars|computers?"
+    r"|televisions?|radios?|phones?|internet|votes?|ballots|schools|farms|buildings|structures|rooms"
+    r"|bedrooms|haushalte?|wohnungen|wohngebäude|gebäude|hogares|viviendas|ménages|menages|logements"
     r"|familles|familias|famiglie|abitazioni|huishoudens|woningen|hushåll|husholdninger|boliger"
     r"|talouksia|leibkonnad|domicilios|domicílios|marriages|divorces|births|deaths|geburten"
-    r"|sterbefälle|fläche|superficie|oppervlakte|areal|shape\w*)( |$)|%|€|\$|£"
+    r"|sterbefälle|income|wages?|salary|earnings|money|revenue|gdp|density|dichte|rate|ratio|index"
+    r"|percent\w*|pct|shares?|anteil|prozent|proportion"
 )
-"""Numbers of something else than people, or no counts at all."""
+THINGS = re.compile(rf"(^| )({_THINGS})( |$)|%")
+"""Households, homes, events, money and shares: no people."""
+
+OTHER_UNITS = re.compile(
+    rf"(^| )({_THINGS}|area\w*|aland|awater|water|land|sq ?km|km ?2|km|sqmi|acres|ha|costs?|price"
+    r"|median|mean|average|avg|prop|lat|lon|long|lng|latitude|longitude|x|y|objectid|fid|id|gid"
+    r"|codes?|fips|year|units?|fläche|superficie|oppervlakte|areal|shape\w*)( |$)|%|€|\$|£"
+)
+"""These, and numbers that are no counts at all."""
+
+DWELLING = _any(
+    "owned owner owners owning rented renter renters renting vacant occupied unoccupied detached",
+    "apartment apartments flat flats dwelling piped electricity toilet mortgage tenancy rooms",
+    "bedrooms household households famil eigentümer mieter bewohnt leerstehend propia alquilada",
+)
+"""Levels that homes have, and people do not."""
 
 POPULATION = re.compile(
     r"(^| )(pop|tot ?pop|popn|popbase|population|populations|persons?|people|inhabitants"
@@ -48,6 +60,12 @@ POPULATION = re.compile(
     r"|abitanti|residenti|ludność|osoby|obyvatelstvo|väestö|rahvaarv|nüfus)( |$)"
 )
 """Numbers of people."""
+
+PERSON_ID = re.compile(
+    r"(^| )((person|pers|individual|simulant|respondent|patient|employee|resident|citizen) ?"
+    r"(id|no|nr|num|number|key|code)|pid|pin|nin|personid|personnr|person id)( |$)"
+)
+"""An id of a person."""
 
 MEASURED = _any(
     "indicator indikator measure measures variable variabel variables series statistic statistics",

@@ -113,6 +113,8 @@ def _format(made: Draft) -> str:
         lines.append(f"decimal = {_text(form.decimal)}")
     if form.thousands:
         lines.append(f"thousands = {_text(form.thousands)}")
+    if form.sheet:
+        lines.append(f"sheet = {_text(form.sheet)}")
     return _lines("[population.format]", *lines) if lines else ""
 
 

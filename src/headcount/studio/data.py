@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
-from headcount.init.decide import KINDS, Draft, Told, draft
+from headcount.init.decide import Draft, draft
+from headcount.init.told import KINDS, Told
 from headcount.init.write import write_draft
 from headcount.population.format import PLAIN, Format
 from headcount.population.header import refuse_values_as_names
