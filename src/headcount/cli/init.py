@@ -66,8 +66,9 @@ def init(
     from headcount.cli.options import print_json
     from headcount.errors import ConfigError
     from headcount.init import TakeProposals, Told, config_name, draft, write_draft
-    from headcount.init.read import how_many, is_it_right
+    from headcount.init.read import how_many
     from headcount.numbers import exact_number
+    from headcount.population.reading import is_it_right
 
     try:
         exact_number(epsilon)

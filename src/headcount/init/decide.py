@@ -319,7 +319,7 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
     _leave_sums_out(made, inside, list(cells.levels_of))
-    doubts_wide.refuse_levels_of_wide(made)
+    doubts_wide.refuse_levels_of_wide(made, told)
 
 
 def _of_universe(seen: SeenFile, numeric: Sequence[SeenColumn], universe: str) -> list[SeenColumn]:

@@ -144,7 +144,7 @@ def refuse_times_beside(seen: SeenFile, numeric: Sequence[SeenColumn]) -> None:
 
 def is_row_number(column: SeenColumn) -> bool:
     """Whether a column numbers the rows, as they stand or in another order."""
-    if not column.whole or column.number < len(column.values) or column.number > 10**6:
+    if not column.whole or column.number < len(column.values) or not column.are_numbers.all():
         return False
     numbers = sorted(int(float(one)) for one in column.form.plain(column.present))
     return (

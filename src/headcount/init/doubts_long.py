@@ -20,9 +20,9 @@ from headcount.init.doubts_wide import (
     refuse_withheld,
 )
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.sums import nearly_sums, runs_that_add_up
 from headcount.init.wide import ages_of
 from headcount.init.words import MEASURED, OTHER_UNITS, POPULATION
+from headcount.population.adding_up import nearly_sums, runs_that_add_up
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -50,7 +50,7 @@ def refuse_long(made: Draft, every: SeenFile, told: Told) -> None:
         _refuse_unknown(made, told)
     _refuse_repeats(made, kept, told)
     if told.kind is None:
-        _refuse_hidden_totals(made, kept)
+        _refuse_hidden_totals(made, kept, told)
 
 
 def _groups(made: Draft, totals: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -144,7 +144,7 @@ def _refuse_repeats(made: Draft, kept: pl.DataFrame, told: Told) -> None:
     )
 
 
-def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame) -> None:
+def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame, told: Told) -> None:
     """Refuse levels and places that add up others, whatever they are called."""
     seen = made.look
     value = as_numbers(kept[made.count], seen).fill_null(0).cast(pl.Int64).alias("\0n")
@@ -159,7 +159,7 @@ def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame) -> None:
             continue
         matrix, labels = _crossed(table, names, rest)
         if column == path[-1]:
-            refuse_levels_in_one_column(seen, labels, matrix, column=column)
+            refuse_levels_in_one_column(seen, labels, matrix, column=column, told=told)
         elif found := _sum_of_levels(labels, matrix):
             level, parts = found
             refuse(

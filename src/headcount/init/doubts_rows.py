@@ -6,6 +6,7 @@ import re
 from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from headcount.init.attributes import is_of_people, single_years
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MANY = 30
 """Rows that do not all stand in a file equally often by chance."""
+
+MOST_EDITIONS = 12
+"""Editions of the same people in one file that are looked for."""
 
 EXPECTED = 10
 """Pairs of equal people that are expected, before it tells something that there is none."""
@@ -139,20 +143,36 @@ def _refuse_tables(made: Draft) -> None:
             expected="the table of persons; or --count COLUMN, if one says how many people live in "
             "each; --kind people, to protect households as if they were people",
         )
-    if (every := _times_over(inside)) > 1:
+    few = [one.name for one in seen.columns if 1 < one.number <= MOST_EDITIONS]
+    for aside in ("", *few):
+        if _stand_again(inside.drop(aside) if aside else inside):
+            apart = f", apart from {aside!r}" if aside else ""
+            refuse(
+                seen,
+                place="rows",
+                found=f"every row several times{apart}: the same people more than once, or at "
+                "several dates",
+                expected="each person in one row; --kind people, if they are different people",
+            )
+    others = [name for name in inside.columns if name not in places.columns]
+    blank = inside.select(pl.all_horizontal(pl.col(others).is_null())).to_series()
+    if len(others) > 1 and blank.any():
         refuse(
             seen,
-            place="rows",
-            found=f"every row {every} times: the same people more than once",
-            expected="each person in one row; --kind people, if they are different people",
+            place=seen.rows.where([int(blank.arg_true()[0])])[0],
+            found="a row with nothing beside its place: a note, or a person of whom nothing is "
+            "known?",
+            expected="rows of people; --kind people, if it is one",
         )
     _refuse_cross_table(made)
 
 
-def _times_over(inside: pl.DataFrame) -> int:
-    """How often every row stands in the file, if all stand there equally often."""
-    times = inside.group_by(inside.columns).len()["len"]
-    return int(times[0]) if times.n_unique() == 1 and len(times) >= MANY else 1
+def _stand_again(rows: pl.DataFrame) -> bool:
+    """Whether every row stands there twice, or every row three times, and so on."""
+    if not rows.width:
+        return False
+    times = rows.group_by(rows.columns).len()["len"]
+    return len(times) >= MANY and int(np.gcd.reduce(times.to_numpy())) > 1
 
 
 def _refuse_cross_table(made: Draft) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.doubts import FEW, as_numbers, listed, refuse, says
+from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
-from headcount.init.sums import (
+from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
+from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
+from headcount.population.adding_up import (
     SURE,
     counted_again,
     digits,
@@ -21,13 +23,15 @@ from headcount.init.sums import (
     nearly_sums,
     runs_that_add_up,
 )
-from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
-from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
 from headcount.population.whole_numbers import NO_COUNT
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
     from headcount.init.told import Told
+
+
+LARGE_ALONE = 4
+"""Places of which one may have as many people as all others together."""
 
 
 def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
@@ -141,6 +145,7 @@ def _refuse_beside_one(
         for one in numeric
         if one.name != name
         and one.number > 1
+        and not is_row_number(one)
         and ((vague and one.whole) or not OTHER_UNITS.search(one.says))
     ]
     if others and not told.universe:
@@ -267,23 +272,34 @@ def refuse_totals_that_differ(
         )
 
 
-def refuse_levels_of_wide(made: Draft) -> None:
+def refuse_levels_of_wide(made: Draft, told: Told) -> None:
     """Refuse rows of a wide table that add up others, but for those that are left out."""
     assert made.cells is not None
     frame, column = made.look.frame, made.places.columns[-1]
     kept = frame.filter(~frame[column].is_in(made.exclude.get(column, [])))
     counts = numbers_of(kept, list(made.cells.levels_of), made.look.form)
-    refuse_levels_in_one_column(made.look, kept[column].to_list(), counts, column=column)
+    codes = kept[column].to_list()
+    refuse_levels_in_one_column(made.look, codes, counts, column=column, told=told)
 
 
 def refuse_levels_in_one_column(
-    seen: SeenFile, codes: Sequence[str], counts: Ints, *, column: str
+    seen: SeenFile, codes: Sequence[str], counts: Ints, *, column: str, told: Told
 ) -> None:
     """Refuse places of several levels below each other: a country, its districts, their towns.
 
     ``counts`` has a row for each place, in the order of the file.
     """
     people = counts.sum(axis=1)
+    largest, whole = int(people.max(initial=0)), int(people.sum())
+    if told.kind is None and len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole > 0:
+        first = codes[int(people.argmax())]
+        refuse(
+            seen,
+            place=f"column {column!r}",
+            found=f"{first!r}, which has about as many people as all others together: a total?",
+            expected=f'--leave-out "{column}={first}", if it is; --kind wide or --kind long, if it '
+            "is a place like others",
+        )
     sums = runs_that_add_up(counts.T)
     levels = max(levels_below_each_other(people), counted_again(counts.T))
     if not sums and levels == 1:

@@ -181,11 +181,6 @@ def _number(people: Population) -> int:
     return len(people.unit) if people.count is None else int(people.count.sum())
 
 
-def is_it_right(people: int, places: int, counted: str = "people") -> str:
-    """The question that ends a reading."""
-    return f"{people:,} {counted} in {places:,} place{'' if places == 1 else 's'}. Is that right?"
-
-
 def _places(geography: GeographyLike) -> Any:
     """Plain columns are looked at as ``init`` does; a geography in full is taken as it is."""
     if isinstance(geography, list | tuple) and all(isinstance(one, str) for one in geography):

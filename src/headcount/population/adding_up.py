@@ -79,10 +79,8 @@ def runs_that_add_up(counts: Ints) -> list[tuple[int, tuple[int, ...]]]:
 def _marks(counts: Ints) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """One number for each column, which add up where the columns do in every row."""
     weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
-    found: np.ndarray[tuple[int], np.dtype[np.uint64]] = (
-        counts.astype(np.uint64) * weights[:, None]
-    ).sum(axis=0)
-    return found
+    sums = [int((column.astype(np.uint64) * weights).sum()) for column in counts.T]
+    return np.array(sums, dtype=np.uint64)
 
 
 def nearly_sums(counts: Ints, *, among: Sequence[int] = ()) -> Iterator[NearSum]:
