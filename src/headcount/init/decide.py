@@ -13,7 +13,14 @@ import polars as pl
 from headcount.errors import InputError, did_you_mean
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
 from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
-from headcount.init.attributes import Chosen, attribute_name, chosen, fitting, why_not
+from headcount.init.attributes import (
+    Chosen,
+    attribute_name,
+    chosen,
+    fitting,
+    is_of_people,
+    why_not,
+)
 from headcount.init.counts import (
     count_by_shape,
     count_columns,
@@ -400,7 +407,11 @@ def _found_attributes(made: Draft, inside: pl.DataFrame, told: Told) -> list[Cho
             reasons.setdefault(reason, []).append(column.name)
             continue
         name = attribute_name(column.name, {one.name for one in found})
-        found.append(chosen(column, name, totals=made.kind == "long", ages=told.ages))
+        one = chosen(column, name, totals=made.kind == "long", ages=told.ages)
+        if made.kind == "long" and doubts_long.may_count(column) and not is_of_people(one):
+            reasons.setdefault("it may count something else", []).append(column.name)
+            continue
+        found.append(one)
     twins = doubts.one_variable_once(found, inside)
     for twin, other in twins.items():
         reasons.setdefault(f"it says no more than {other!r}", []).append(twin)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.attributes import SEXES, is_of_people, single_years
-from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says, used_columns
+from headcount.init.attributes import SEXES, is_of_people
+from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says
 from headcount.init.doubts_wide import (
     refuse_blanks,
     refuse_levels_in_one_column,
@@ -27,6 +27,18 @@ from headcount.population.adding_up import nearly_sums, runs_that_add_up
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
     from headcount.init.told import Told
+
+
+LARGEST_CODE = 99
+FEW_LEVELS = 12
+"""Levels that codes of groups may have; more different numbers may be counts."""
+
+
+def may_count(column: SeenColumn) -> bool:
+    """Whether a column may count something: whole numbers, too many or too large for codes."""
+    many = column.number > FEW_LEVELS or not column.whole or column.numbers[-1] >= LARGEST_CODE
+    others = column.decimal or OTHER_UNITS.search(column.says) or is_row_number(column)
+    return column.numeric and many and not others
 
 
 def refuse_long(made: Draft, every: SeenFile, told: Told) -> None:
@@ -60,19 +72,10 @@ def _groups(made: Draft, totals: Mapping[str, Sequence[str]]) -> dict[str, Seque
 
 def _refuse_other_numbers(made: Draft, told: Told) -> None:
     """Refuse a second column that may count people too."""
-    used = used_columns(made)
-    others = [
-        one.name
-        for one in made.look.columns
-        if one.name not in used
-        and one.numeric
-        and one.number > 1
-        and not OTHER_UNITS.search(one.says)
-        and not one.decimal
-        and not is_row_number(one)
-        and not single_years(one)
-        and one.name not in made.include
-    ]
+    places = made.places
+    gone = {*places.columns, *places.others, made.count, *made.include}
+    gone |= {one.column for one in made.attributes}
+    others = [one.name for one in made.look.columns if one.name not in gone and may_count(one)]
     if others and not told.count:
         refuse(
             made.look,

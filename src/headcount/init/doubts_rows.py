@@ -65,7 +65,8 @@ def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
 
 def _looks_like_weight(column: SeenColumn) -> bool:
     """Decimals above 1 whose mean is far from 1, with no name that says what they measure."""
-    if not column.decimal or OTHER_UNITS.search(column.says) or _AMOUNT.search(column.says):
+    named = (OTHER_UNITS, _AMOUNT, POPULATION)
+    if not column.decimal or any(one.search(column.says) for one in named):
         return False
     numbers = column.form.plain(column.present).cast(pl.Float64, strict=False).drop_nulls()
     return bool(len(numbers)) and float(numbers.min()) > 0 and float(numbers.mean()) > 2  # type: ignore[arg-type]
@@ -144,8 +145,10 @@ def _refuse_tables(made: Draft) -> None:
             "each; --kind people, to protect households as if they were people",
         )
     few = [one.name for one in seen.columns if 1 < one.number <= MOST_EDITIONS]
+    own = [one.column for one in made.attributes]
+    used = inside.select(list(dict.fromkeys((*places.columns, *own))))
     for aside in ("", *few):
-        if _stand_again(inside.drop(aside) if aside else inside):
+        if any(_stand_again(rows.drop(aside, strict=False)) for rows in (inside, used)):
             apart = f", apart from {aside!r}" if aside else ""
             refuse(
                 seen,
@@ -154,9 +157,8 @@ def _refuse_tables(made: Draft) -> None:
                 "several dates",
                 expected="each person in one row; --kind people, if they are different people",
             )
-    others = [name for name in inside.columns if name not in places.columns]
-    blank = inside.select(pl.all_horizontal(pl.col(others).is_null())).to_series()
-    if len(others) > 1 and blank.any():
+    blank = inside.select(pl.all_horizontal(pl.col(own).is_null())).to_series() if own else None
+    if len(own) > 1 and blank is not None and blank.any():
         refuse(
             seen,
             place=seen.rows.where([int(blank.arg_true()[0])])[0],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
@@ -17,6 +19,7 @@ from headcount.init.wide import WideCells, calls_itself_total, is_partition, num
 from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
 from headcount.population.adding_up import (
     SURE,
+    NearSum,
     counted_again,
     digits,
     levels_below_each_other,
@@ -29,6 +32,12 @@ if TYPE_CHECKING:
     from headcount.init.decide import Draft
     from headcount.init.told import Told
 
+
+MOST_TOLD = 12
+"""Levels of place that a column may tell of."""
+
+ALIKE = 0.05
+"""How far apart sums of codes of two forms may be, and still be those of the same people."""
 
 LARGE_ALONE = 4
 """Places of which one may have as many people as all others together."""
@@ -79,15 +88,18 @@ def refuse_families(
     totals = numbers_of(seen.frame, sound, seen.form) if sound else counts[:, :0]
     if digits(whole) >= SURE and bool((totals == whole[:, None]).all(axis=0).any()):
         return True
-    _refuse_total_that_differs(seen, names, counts)
-    if cells.totals:
+    near = _nearly_total(names, counts)
+    if near is not None and len(near.wrong):
+        _refuse_total_that_differs(seen, names, near, rows=len(counts))
+    found = [*cells.totals, *([] if near is None else [names[near.total]])]
+    if found:
         refuse(
             seen,
             place="columns",
-            found=f"totals {listed(cells.totals)}, none of which adds up all other columns: they "
-            "count the same people twice (overlap), or not people alone",
-            expected=f'the columns of one universe: --universe "{cells.totals[0]}" takes those '
-            'whose names begin so, --not-counts "A,B" leaves columns out',
+            found=f"totals {listed(found)}, none of which adds up all other columns: they count "
+            "the same people twice (overlap), or not people alone",
+            expected=f'the columns of one universe: --universe "{found[0]}" takes those with that '
+            'in their names, --not-counts "A,B" leaves columns out',
         )
     if (times := counted_again(counts)) > 1:
         refuse(
@@ -97,7 +109,7 @@ def refuse_families(
             f"counted {times} times (overlap)",
             expected='one of them: --not-counts "A,B" leaves columns out',
         )
-    if told.kind == "wide":
+    if told.kind == "wide" or (told.universe and len(names) > 1):
         return False
     if len(names) == 1:
         _refuse_beside_one(seen, names[0], numeric, told)
@@ -158,31 +170,34 @@ def _refuse_beside_one(
         )
 
 
-def _refuse_total_that_differs(seen: SeenFile, names: Sequence[str], counts: Ints) -> None:
-    """Refuse a column that is called a total, or is nearly one, and does not add up."""
-    called = [k for k, name in enumerate(names) if calls_itself_total(name) and len(names) > 2]
+def _nearly_total(names: Sequence[str], counts: Ints) -> NearSum | None:
+    """A column that is called a total, or else any, that nearly or wholly adds up others."""
+    if len(names) < 3:
+        return None
+    called = [k for k, name in enumerate(names) if calls_itself_total(name)]
     near = next(nearly_sums(counts, among=called), None) if called else None
-    near = near or (next(nearly_sums(counts), None) if len(names) > 2 else None)
-    total = near.total if near is not None else next(iter(called), None)
-    if total is None:
-        return
-    if near is None:
-        found = "the name of a total, and no columns that it adds up"
-    else:
-        parts = listed([names[k] for k in near.parts])
-        rows = seen.rows.where(near.wrong[:FEW].tolist())
+    near = near or next(nearly_sums(counts), None)
+    if near is None and called:
+        return NearSum(called[0], (), np.arange(len(counts)), 0)
+    return near
+
+
+def _refuse_total_that_differs(
+    seen: SeenFile, names: Sequence[str], near: NearSum, *, rows: int
+) -> NoReturn:
+    found = "the name of a total, and no columns that it adds up"
+    if near.parts:
+        where = ", ".join(seen.rows.where(near.wrong[:FEW].tolist()))
         found = (
-            f"nearly the sum of {parts}, a total that does not add up in {len(near.wrong)} of "
-            f"{len(counts)} rows: {', '.join(rows)} (by {near.off:+} in the first)"
-            if len(near.wrong)
-            else f"the sum of {parts}, and other columns beside them"
+            f"nearly the sum of {listed([names[k] for k in near.parts])}, a total that does not "
+            f"add up in {len(near.wrong)} of {rows} rows: {where} (by {near.off:+} in the first)"
         )
     refuse(
         seen,
-        place=f"column {names[total]!r}",
+        place=f"column {names[near.total]!r}",
         found=found,
-        expected=f'columns that add up; --not-counts "{names[total]}" leaves it out, if the others '
-        "are right",
+        expected=f'columns that add up; --not-counts "{names[near.total]}" leaves it out, if the '
+        "others are right",
     )
 
 
@@ -272,12 +287,35 @@ def refuse_totals_that_differ(
         )
 
 
+def _refuse_levels_told(made: Draft, kept: pl.DataFrame, counts: Ints) -> None:
+    """Refuse rows of which another column tells the level: all of each have the same people."""
+    for one in made.look.columns:
+        if one.name in made.places.columns or one.numeric or not 1 < one.number <= MOST_TOLD:
+            continue
+        values = kept[one.name].fill_null("")
+        sums = {
+            str(value): counts[(values == value).to_numpy()].sum(axis=0)
+            for value in values.unique(maintain_order=True)
+        }
+        for value, own in sums.items():
+            same = [other for other in sums if other != value and (sums[other] == own).all()]
+            if same and digits(own) >= SURE:
+                refuse(
+                    made.look,
+                    place=f"column {one.name!r}",
+                    found=f"the same people under {value!r} and {listed(same)}: several levels of "
+                    "place in one column",
+                    expected=f'rows of one level: --only "{one.name}={value}"',
+                )
+
+
 def refuse_levels_of_wide(made: Draft, told: Told) -> None:
     """Refuse rows of a wide table that add up others, but for those that are left out."""
     assert made.cells is not None
     frame, column = made.look.frame, made.places.columns[-1]
     kept = frame.filter(~frame[column].is_in(made.exclude.get(column, [])))
     counts = numbers_of(kept, list(made.cells.levels_of), made.look.form)
+    _refuse_levels_told(made, kept, counts)
     codes = kept[column].to_list()
     refuse_levels_in_one_column(made.look, codes, counts, column=column, told=told)
 
@@ -303,7 +341,7 @@ def refuse_levels_in_one_column(
     sums = runs_that_add_up(counts.T)
     levels = max(levels_below_each_other(people), counted_again(counts.T))
     if not sums and levels == 1:
-        inside = _prefix_sums(codes, people)
+        inside = _prefix_sums(codes, people) or _forms_of_codes(codes, people)
         if not inside:
             return
         first, parts = inside
@@ -318,6 +356,23 @@ def refuse_levels_in_one_column(
         expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
         'or --only "COLUMN=VALUE" takes those of one level',
     )
+
+
+def _forms_of_codes(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
+    """A code and those of another form, where all of one form have the people of the other."""
+    forms: dict[str, list[int]] = {}
+    for k, code in enumerate(codes):
+        signs = re.sub(r"\d", "9", code)
+        letters = re.sub(r"[^\W\d_]+", "a", signs)
+        forms.setdefault(letters if "9" in letters else "", []).append(k)
+    several = [own for own in forms.values() if len(own) > 1]
+    for one in several:
+        for other in several:
+            sizes = int(people[one].sum()), int(people[other].sum())
+            alike = abs(sizes[0] - sizes[1]) <= ALIKE * sizes[1]
+            if len(one) < len(other) and alike and sizes[1] > 1000:
+                return codes[one[0]], [codes[k] for k in other]
+    return None
 
 
 def _prefix_sums(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
