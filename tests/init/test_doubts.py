@@ -563,6 +563,10 @@ def test_reading_in_python_asks_too(tmp_path: Path) -> None:
     path = written(tmp_path, PRECINCTS)
     with pytest.raises(InputError, match="the same people twice"):
         read(path)
+    people = read(path, universe="pop", public=True)
+    assert f"{BOTH:,} (the data are public)" in people._repr_html_()
+    some = read(path, universe="pop", only={"precinct": ["P01", "P02"]}, public=True)
+    assert some.geography.size("precinct") == 2
 
 
 # --- dirt -------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def may_count(column: SeenColumn) -> bool:
     """Whether a column may count something: whole numbers, too many or too large for codes."""
     many = column.number > FEW_LEVELS or not column.whole or column.numbers[-1] >= LARGEST_CODE
     others = column.decimal or OTHER_UNITS.search(column.says) or is_row_number(column)
-    return column.numeric and many and not others
+    return column.numeric and column.number > 1 and many and not others
 
 
 def refuse_long(made: Draft, every: SeenFile, told: Told) -> None:

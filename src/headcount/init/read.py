@@ -102,6 +102,13 @@ def read(
     kind: FileKind | None = None,
     count: str = "",
     household: str = "",
+    universe: str = "",
+    not_counts: Sequence[str] = (),
+    only: Mapping[str, Sequence[str]] | None = None,
+    leave_out: Mapping[str, Sequence[str]] | None = None,
+    blank_counts: Literal["", "zero"] = "",
+    ages: Literal["", "years", "codes"] = "",
+    sheet: str = "",
     units: object = None,
     public: bool = False,
     name: str = "",
@@ -121,6 +128,13 @@ def read(
         kind         "people", "dwellings", "long" or "wide", where it is not found rightly
         count        the column that says for how many people a row stands
         household    the column that people of one dwelling share
+        universe     of columns that count people, only those with this in their names
+        not_counts   columns to leave aside
+        only         rows to read, by the values of columns: ``{"year": ["2020"]}``
+        leave_out    rows not to read, likewise
+        blank_counts "zero" if counts that are not there are 0
+        ages         whether small numbers in a column of ages are "years", or "codes" of groups
+        sheet        the sheet of an Excel file with several
         units        the public list of units, a table with the columns of places; without it
                      units are read from the data, and every guarantee says so
         public       whether the data are public
@@ -129,6 +143,8 @@ def read(
         record_keys  the column of keys that an office has given persons, instead
         largest_record_key  the largest of these: 255 or 4095
 
+    What is doubtful is refused. The message names options of ``headcount init``, which are arguments
+    here: ``--not-counts`` is ``not_counts``, ``--places`` is ``geography``, ``--key`` ``household``.
     What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
     """
     if kind is not None and kind not in KINDS:
@@ -143,6 +159,13 @@ def read(
         count=count,
         key=household,
         attributes=None if given is None else {one: spec.column for one, spec in given.items()},
+        universe=universe,
+        not_counts=tuple(not_counts),
+        only=only or {},
+        leave_out=leave_out or {},
+        blank_counts=blank_counts,
+        ages=ages,
+        sheet=sheet,
     )
     made = draft(table_of(data, name=name), told=told)
     for note in made.notes:
