@@ -143,8 +143,9 @@ def read(
         record_keys  the column of keys that an office has given persons, instead
         largest_record_key  the largest of these: 255 or 4095
 
-    What is doubtful is refused. The message names options of ``headcount init``, which are arguments
-    here: ``--not-counts`` is ``not_counts``, ``--places`` is ``geography``, ``--key`` ``household``.
+    What is doubtful is refused. The message names options of ``headcount init``, which are
+    arguments here: ``--not-counts`` is ``not_counts``, ``--places`` is ``geography``, and ``--key``
+    is ``household``.
     What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
     """
     if kind is not None and kind not in KINDS:

@@ -79,7 +79,7 @@ def propose(studio: Studio, asked: Asked) -> Response:
         told=told,
         made=made,
         fault=fault,
-        kinds={"": "found by looking", **KINDS},
+        kinds={"": f"found by looking{f': {KINDS[made.kind]}' if made else ''}", **KINDS},
         blank_counts=BLANK_COUNTS,
         ages=AGES,
         header=header_of(path) if named and path.is_file() and made is None else [],
