@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headcount.bench import studio
-from headcount.init import draft
+from headcount.init import Told, draft
 
 
 def test_pages_of_a_small_folder_are_timed_against_their_limits():
@@ -15,6 +15,6 @@ def test_pages_of_a_small_folder_are_timed_against_their_limits():
 def test_the_made_up_table_is_read_as_counts_of_places(tmp_path):
     path = tmp_path / studio.FILE
     studio.precincts(0.001).write_parquet(path)
-    made = draft(path)
+    made = draft(path, told=Told(kind="wide"))
     assert made.kind == "wide"
     assert list(made.places.columns) == ["state", "county", "unit"]

@@ -14,7 +14,7 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import InputError
-from headcount.init import draft, write_draft
+from headcount.init import Told, draft, write_draft
 from headcount.population import Population
 from tests.cli.test_cli import Headcount, headcount
 from tests.init.strangers import STRANGERS, Stranger, Truth
@@ -73,7 +73,7 @@ def test_a_strangers_file_runs_from_init_to_evaluate_without_an_edit(
 
 @pytest.mark.parametrize("name", STRANGERS)
 def test_no_count_of_people_is_written(tmp_path: Path, name: str) -> None:
-    """The same file with every person twice has the same config."""
+    """The same file with every person twice, and one three times, has the same config."""
     stranger = STRANGERS[name](tmp_path)
     config = initialised(tmp_path, stranger)
     text = config.read_text()
@@ -83,8 +83,9 @@ def test_no_count_of_people_is_written(tmp_path: Path, name: str) -> None:
     if stranger.path.suffix == ".csv" and stranger.kind == "people":
         raw = stranger.path.read_bytes()
         header, *rows = raw.splitlines(keepends=True)
-        stranger.path.write_bytes(header + b"".join(rows) + b"".join(rows))
-        write_draft(draft(stranger.path), config, overwrite=True)
+        stranger.path.write_bytes(header + b"".join([*rows, *rows, rows[0]]))
+        made = draft(stranger.path, told=Told(kind="people"))  # all the more often: say so
+        write_draft(made, config, overwrite=True)
         assert config.read_text() == text
 
 
@@ -175,11 +176,13 @@ def test_a_row_that_adds_up_others_is_left_out_by_its_code(tmp_path: Path) -> No
     assert population.geography.units[-1].tolist() == ["1", "2", "3", "4"]
 
 
-def test_only_the_last_of_several_years_is_read(tmp_path: Path) -> None:
+def test_of_several_years_somebody_must_say_which(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     rows = {"year": ["2010", "2020"] * 30, "town": ["a", "b", "c"] * 20, "sex": list("fmmf") * 15}
     pl.DataFrame(rows).write_csv(path)
-    made = draft(path)
+    with pytest.raises(InputError, match=r"column 'year': found several years, .*: '2010', '2020'"):
+        draft(path)
+    made = draft(path, told=Told.by_words(only=["year=2020"]))
     assert made.include == {"year": ["2020"]}
     config = tmp_path / "config.toml"
     write_draft(made, config)

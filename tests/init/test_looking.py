@@ -241,10 +241,11 @@ def test_a_person_at_a_terminal_is_asked(
 ) -> None:
     stranger = semicolons(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", Terminal("people\ndrop\n"))
+    monkeypatch.setattr(sys, "stdin", Terminal("people\ndrop\nyes\n"))
     answer = headcount("init", stranger.path)
     assert answer.code == 0, answer.err
     assert "What is people.csv?" in answer.err
+    assert "people in 24 places. Is that right? [yes/no]" in " ".join(answer.err.split())
     assert "rows without 'age' are left out" in answer.out
     assert 'missing = "drop"' in (tmp_path / "people.toml").read_text()
 

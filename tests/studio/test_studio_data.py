@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
+from headcount.init.told import KINDS
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import exact
 from headcount.release.store import check_files
@@ -72,7 +73,7 @@ def test_a_look_proposes_what_init_decides(client: Client, write, kind: str):
     write(path)
     page = client.get("/look", file="some.csv")
     assert page.status == 200
-    assert f'<option value="{kind}" selected>' in page.text
+    assert f'<option value="" selected>found by looking: {KINDS[kind]}</option>' in page.text
     assert "some.toml" in page.text
     assert not (folder(client) / "some.toml").exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,22 +21,54 @@ def init(
     places: Annotated[
         str, typer.Option(help="Columns of places from the top down, separated by commas.")
     ] = "",
+    kind: Annotated[
+        str, typer.Option(help="What a row is: people, dwellings, long or wide (docs/own-data.md).")
+    ] = "",
+    count: Annotated[
+        str, typer.Option(help="The column that says for how many people a row stands.")
+    ] = "",
+    key: Annotated[str, typer.Option(help="The column that people of one dwelling share.")] = "",
+    attributes: Annotated[
+        str, typer.Option(help="Columns of attributes, separated by commas; else found.")
+    ] = "",
+    universe: Annotated[
+        str, typer.Option(help="Of columns that count, only those with this in their names.")
+    ] = "",
+    not_counts: Annotated[
+        str, typer.Option(help="Columns to leave aside, separated by commas.")
+    ] = "",
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only rows with this value: COLUMN=VALUE.")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="No rows with this value: COLUMN=VALUE.")
+    ] = None,
+    blank_counts: Annotated[
+        str, typer.Option(help='"zero" if counts that are not there are 0.')
+    ] = "",
+    ages: Annotated[
+        str, typer.Option(help='Whether small ages are "years", or "codes" of age groups.')
+    ] = "",
+    sheet: Annotated[str, typer.Option(help="The sheet of an Excel file with several.")] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Look at a file and write a config, a list of places and a schema that run as they are.
 
-    Says what it decided and why, and asks on a terminal. It reads true values to decide, and writes
-    no count of people anywhere. Delimiter, encoding, places, attributes, missing values and rows of
-    totals are found; what is read from the data is marked so in the config.
+    Says what it decided and why, and ends with how many people it read in how many places: is that
+    right? On a terminal it waits for the answer. A reading that it cannot prove is refused, with
+    the option that decides it. It reads true values to decide, and writes no count of people into
+    any file. What is read from the data is marked so in the config.
 
     Example: headcount init people.csv
     """
     from headcount.cli.options import print_json
     from headcount.errors import ConfigError
-    from headcount.init import TakeProposals, draft, write_draft
+    from headcount.init import TakeProposals, Told, config_name, draft, write_draft
+    from headcount.init.read import how_many
     from headcount.numbers import exact_number
+    from headcount.population.reading import is_it_right
 
     try:
         exact_number(epsilon)
@@ -45,17 +77,44 @@ def init(
             "--epsilon", found=repr(epsilon), expected="a number above 0 such as 1 or 0.5"
         ) from None
     asks = not yes and sys.stdin.isatty()
-    named = [name.strip() for name in places.split(",") if name.strip()]
-    made = draft(file, ask=_Person() if asks else TakeProposals(), places=named, epsilon=epsilon)
-    config = out or Path(f"{file.name.partition('.')[0] or 'config'}.toml")
+    told = Told.by_words(
+        kind=kind,
+        places=places,
+        count=count,
+        key=key,
+        attributes=attributes,
+        universe=universe,
+        not_counts=not_counts,
+        only=only or (),
+        leave_out=leave_out or (),
+        blank_counts=blank_counts,
+        ages=ages,
+        sheet=sheet,
+    )
+    person = _Person()
+    made = draft(file, ask=person if asks else TakeProposals(), epsilon=epsilon, told=told)
+    size = how_many(made, told)
+    if not as_json:
+        for note in made.notes:
+            typer.echo(f"  {note}")
+    if asks and person.choose(is_it_right(*size), ["yes", "no"], "") != "yes":
+        raise ConfigError(
+            str(file),
+            found="another number of people or places than is right",
+            expected="options that say what a row and a column is (headcount init --help)",
+        )
+    config = out or Path(config_name(file))
     written = write_draft(made, config, overwrite=overwrite)
     if as_json:
-        print_json({"config": config, "written": [*map(str, written)], "decided": made.notes})
+        people, units = size
+        found = {"people": people, "places": units}
+        print_json(
+            {"config": config, "written": [*map(str, written)], "decided": made.notes} | found
+        )
         return
-    for note in made.notes:
-        typer.echo(f"  {note}")
     typer.echo(f"written: {', '.join(str(path) for path in written)}")
     typer.echo(f"next:    headcount check {config}")
+    typer.echo(is_it_right(*size))
 
 
 class _Person:
@@ -68,6 +127,8 @@ class _Person:
         from rich.prompt import Prompt
 
         console = Console(stderr=True)
-        return Prompt.ask(
-            escape(question), choices=list(options), default=proposed, console=console
+        default: Any = proposed or ...  # without a proposal there must be an answer
+        answer: str = Prompt.ask(
+            escape(question), choices=list(options), default=default, console=console
         )
+        return answer

@@ -24,6 +24,8 @@ def show_reading(summary: Summary, *, public: bool, counted: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from headcount.population.reading import is_it_right
+
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = max(console.width, NARROW)
     wide = console.width >= WIDE
@@ -40,7 +42,7 @@ def show_reading(summary: Summary, *, public: bool, counted: str) -> None:
         console.print(f" {_plain(one.name)}: {_some(one.levels)}")
     for remark in summary.reading.remarks:
         console.print(f" {remark}")
-    console.print()
+    console.print(f"\n {is_it_right(summary.people, summary.levels[-1].units, counted)}\n")
 
 
 def _rows(summary: Summary, counted: str) -> Table:

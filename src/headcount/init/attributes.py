@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
+from headcount.init.words import PERSONAL
 from headcount.schema.bins import bin_labels
 from headcount.schema.follows import looks_like_size
 
@@ -19,15 +20,21 @@ MOST_CELLS = 10_000
 
 YEARS, OLDEST = "five-year", 130
 
+SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
+
 _AGE = re.compile(
     r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
-_YEAR = re.compile(r"(^|.* )(year|jahr|año|ano|année|annee|wave|census)$")
+_NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
-    r"(^|.* )(sex|gender|geschlecht|sexo|sexe|race|ethnicity|ethnic|hispanic|hisp|marital|education"
-    r"|nationality|citizen\w*|religion|language|occupation|employment|tenure|relationship)"
+    r"(^|.* )((age|ages|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
+    r"|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn|kön|køn|sukupuoli|sugu"
+    r"|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace|cenhisp)( |\d|$)"
+    r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
+    r"|citizen|religion|language|occupation|employment|tenure|relationship|familienstand"
+    r"|staatsang|beruf|empstat|labor force|labour force)"
 )
 _RESERVED = {"cells", "total", "unit", "level", "count", "n"}
 
@@ -93,12 +100,12 @@ def single_years(column: SeenColumn) -> bool:
     return max(years) <= OLDEST and bool(_AGE.match(column.says))
 
 
-def years_of_census(column: SeenColumn) -> list[str]:
-    """The years in a column of census years, where there are several."""
-    if not _YEAR.match(column.says) or not column.whole or not column.numbers:
-        return []
-    whole = column.numbers[0] >= 1700 and column.numbers[-1] <= 2100
-    return sorted(column.real) if whole and len(column.real) > 1 else []
+def is_of_people(one: Chosen) -> bool:
+    """Whether the name of an attribute, or its levels, say that people have it."""
+    levels = {level.casefold() for level in one.levels}
+    return bool(
+        one.bins or _FIRST.match(one.name.replace("_", " ")) or (levels and levels <= SEXES)
+    )
 
 
 def why_not(column: SeenColumn, *, rows: int) -> str:
@@ -107,6 +114,10 @@ def why_not(column: SeenColumn, *, rows: int) -> str:
         return "it has the same value in every row" if column.number else "it is empty"
     if single_years(column):
         return ""
+    if PERSONAL.search(column.says):
+        return "it names people, or tells when they were born or where they can be found"
+    if _NUMBERED.search(column.says):
+        return "it numbers the people of a dwelling"
     if looks_like_size(column.name):
         return "it looks like a number of people in the household, which is more than one person's"
     if _ID.match(column.says) and column.number > MOST_LEVELS:
@@ -121,12 +132,16 @@ def why_not(column: SeenColumn, *, rows: int) -> str:
     return ""
 
 
-def chosen(column: SeenColumn, name: str, *, totals: bool) -> Chosen:
-    """The attribute that a column makes; ``totals``: levels called so are totals of the others."""
+def chosen(column: SeenColumn, name: str, *, totals: bool, ages: str = "") -> Chosen:
+    """The attribute that a column makes.
+
+    ``totals``: levels called so are totals of the others; ``ages``: "codes" if numbers in a column
+    of ages are codes of groups.
+    """
     named = {value: label for value, label in column.labels.items() if value not in column.missing}
     gone = column.totals if totals and len(column.real) > 0 else ()
     missing = "level" if column.has_gaps else ""
-    if single_years(column):
+    if single_years(column) and ages != "codes":
         return Chosen(
             name=name,
             column=column.name,

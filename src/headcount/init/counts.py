@@ -11,6 +11,7 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.init.attributes import single_years
 from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.words import OTHER_UNITS
 from headcount.population.suspicious import COUNT_WORDS
 
 FULL = 0.5
@@ -28,21 +29,12 @@ _COUNT = re.compile(
     r"|populacao|habitants|habitantes|valeur|valor|aantal|inwoners|bevolking|antal|antall"
     r"|befolkning|popolazione|liczba|ludność|(n|count|number) (of )?(people|persons))$"
 )
-_NO_COUNT = re.compile(
-    r"(^| )(area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share"
-    r"|lat|lon|latitude|longitude|objectid|fid|id|code|year|housing|dwellings?|households?|units?"
-    r"|families|vehicles|votes)( |$)"
-)
-_WITHHELD = re.compile(
-    r"(?i)([<≤]\s*=?\s*\d+|(fewer|less) than \d+|\d+ or (fewer|less)|\(?[cdsx]\)?|\*+|:|:c"
-    r"|suppressed|withheld|confidential)"
-)
-"""What stands in the place of a small count that somebody has withheld."""
 
 
 def counts_people(column: SeenColumn) -> bool:
-    """Whether a column of a wide table may count people."""
-    return column.whole and not _NO_COUNT.search(column.says)
+    """Whether a column may count people: whole numbers, though some may be withheld."""
+    whole = column.whole or (column.numeric and not column.decimal)
+    return whole and not OTHER_UNITS.search(column.says)
 
 
 def count_columns(others: Sequence[SeenColumn]) -> list[str]:
@@ -50,7 +42,10 @@ def count_columns(others: Sequence[SeenColumn]) -> list[str]:
     found = [
         one
         for one in others
-        if _COUNT.match(one.says) and one.whole and one.real != ["1"] and one.number > 1
+        if _COUNT.match(one.says)
+        and (one.whole or (one.numeric and not one.decimal))
+        and one.real != ["1"]
+        and one.number > 1
     ]
     return [one.name for one in sorted(found, key=lambda one: one.says not in COUNT_WORDS)]
 
@@ -62,7 +57,7 @@ def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: p
     so few attributes would repeat, and people with more of them fill a smaller share.
     """
     numbers = [one for one in others if counts_people(one) and not single_years(one)]
-    many = [one for one in numbers if one.numbers[-1] >= LARGE]
+    many = [one for one in numbers if not one.whole or one.numbers[-1] >= LARGE]
     if len(many) != 1 or frame.height < FEWEST_ROWS:
         return ""
     groups = [one.name for one in others if not (one is many[0] or _measures(one))]
@@ -76,7 +71,7 @@ def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: p
 
 def _measures(column: SeenColumn) -> bool:
     """Whether a column says something of a place and group that is no part of either: a rate."""
-    return column.decimal or (column.whole and bool(_NO_COUNT.search(column.says)))
+    return column.decimal or (column.whole and bool(OTHER_UNITS.search(column.says)))
 
 
 def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None:
@@ -89,23 +84,3 @@ def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None
                 found="numbers with decimals",
                 expected="whole numbers of people (rename the column if it does not count any)",
             )
-
-
-def refuse_withheld(seen: SeenFile, others: Sequence[SeenColumn], *, wide: bool) -> None:
-    """Refuse counts some of which are withheld: no method can protect what is not there."""
-    for column in others:
-        if not wide and not _COUNT.match(column.says):
-            continue
-        signs = [one for one in column.distinct if _WITHHELD.fullmatch(one)]
-        numbers = [one for one in column.distinct if re.fullmatch(r"[\d.,'\s]+", one)]
-        known = len(signs) + len(numbers) >= len([*column.real, *column.missing])
-        if not (signs and known and len(numbers) > len(signs)) or single_years(column):
-            continue
-        first = int(column.values.is_in([signs[0]]).arg_true()[0])
-        raise InputError(
-            str(seen.path),
-            place=f"column {column.name!r}, {seen.rows.where([first])[0]}",
-            found=f"{signs[0]!r} in place of a count",
-            expected="whole numbers: the counts before anything was withheld (or a number of "
-            "your choice written in their place)",
-        )

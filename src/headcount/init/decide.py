@@ -5,43 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
+import numpy as np
 import polars as pl
 
-from headcount.errors import ConfigError, InputError, did_you_mean, one_of
+from headcount.errors import InputError, did_you_mean
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
+from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
 from headcount.init.attributes import (
     Chosen,
     attribute_name,
     chosen,
     fitting,
+    is_of_people,
     why_not,
-    years_of_census,
 )
 from headcount.init.counts import (
     count_by_shape,
     count_columns,
     counts_people,
     refuse_parts_of_people,
-    refuse_withheld,
 )
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
-from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
+from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.told import GEOGRAPHY, KINDS, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.frames import AnyTable
+from headcount.population.row_choice import refuse_no_choice
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
-
-GEOGRAPHY = (CodeColumns, Prefixes)
-
-FileKind = Literal["people", "dwellings", "long", "wide"]
-
-KINDS: dict[FileKind, str] = {
-    "people": "one row for each person",
-    "dwellings": "one row for each person, with the key of the dwelling",
-    "long": "one row for each place and group, with a number of people",
-    "wide": "one row for each place, with a column of counts for each group",
-}
 
 _KEY = re.compile(
     r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"
@@ -53,7 +45,7 @@ class Ask(Protocol):
     """Whoever answers questions: a person, or whoever takes what is proposed."""
 
     def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
-        """One of the options."""
+        """One of the options; nothing, where nothing is proposed and nobody is there to say."""
 
 
 class TakeProposals:
@@ -62,44 +54,6 @@ class TakeProposals:
     def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
         """What is proposed."""
         return proposed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """What is known before the look; what is not said here is found.
-
-    where
-        places       columns that say where, from the top down, or a geography
-        kind         what the table is
-        count        the column that says for how many people a row stands
-        key          the column that people of one dwelling share
-        attributes   the column of each attribute, by its name
-    """
-
-    places: Sequence[str] | GeographySource = ()
-    kind: FileKind | None = None
-    count: str = ""
-    key: str = ""
-    attributes: Mapping[str, str] | None = None
-
-    @classmethod
-    def by_words(cls, *, kind: str, places: str, count: str, key: str) -> Told:
-        """What somebody has typed, places separated by commas; what is empty is found."""
-        kinds: dict[str, FileKind] = {one: one for one in KINDS}
-        if kind and kind not in kinds:
-            raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
-        return cls(
-            places=tuple(one.strip() for one in places.split(",") if one.strip()),
-            kind=kinds.get(kind),
-            count=count if kind in ("long", "") else "",
-            key=key if kind in ("dwellings", "") else "",
-        )
-
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are named, which must exist."""
-        places = self.places.columns if isinstance(self.places, GEOGRAPHY) else self.places
-        attributes = (self.attributes or {}).values()
-        return tuple(one for one in (*places, self.count, self.key, *attributes) if one)
 
 
 @dataclass(kw_only=True)
@@ -130,6 +84,11 @@ class Draft:
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @staticmethod
+    def is_key(column: SeenColumn) -> bool:
+        """Whether a column is called like the key of a dwelling."""
+        return bool(_KEY.match(column.says))
+
     @property
     def geography(self) -> GeographySource:
         """The geography as a config has it."""
@@ -146,16 +105,19 @@ def draft(
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
     answers, told = ask or TakeProposals(), told or Told(places=places)
-    seen = look(path)
+    seen = look(path, sheet=told.sheet)
     notes = [_told_format(seen)]
+    _refuse_no_columns(seen, told.columns())
+    seen = seen.without(told.not_counts)
+    doubts.refuse_odd_lines(seen)
     where = _places(seen, told)
-    include = _years(seen, notes, used=told.columns())
-    frame = seen.frame
-    for column, values in include.items():
-        frame = frame.filter(frame[column].is_in(values))
-    inside = without_totals(frame, where.columns)[0]
+    include = {one: list(values) for one, values in told.only.items()}
+    include |= _one_time(seen, answers, told=told.columns(), notes=notes)
+    exclude = {one: list(values) for one, values in told.leave_out.items()}
+    every = _chosen_rows(seen, include, exclude)
     codes = {name: seen.column(name) for name in where.columns}
-    seen = seen.of(inside)
+    seen = every.only(~total_rows(every.frame, where.columns))
+    inside = seen.frame
     kind, count, key = _kind(seen, inside, where, told)
     reason = _why(kind, count, key)
     picked = answers.choose(f"What is {path.name}? {reason}", list(KINDS), kind)
@@ -171,14 +133,21 @@ def draft(
         count=count if kind == "long" else "",
         key=key if kind == "dwellings" else "",
         include=include,
+        exclude=exclude,
         epsilon=epsilon,
         codes=codes,
         notes=notes,
     )
     if kind == "wide":
-        _fill_wide(made, inside)
+        _fill_wide(made, every, told)
+        return made
+    _fill_attributes(made, inside, answers, told)
+    doubts.refuse_coded_ages(made, told)
+    if kind == "long":
+        doubts_long.refuse_long(made, every, told)
     else:
-        _fill_attributes(made, inside, answers, told.attributes)
+        doubts_rows.refuse_rows(made, every, told)
+    doubts.refuse_places(made, told)
     return made
 
 
@@ -195,9 +164,9 @@ def source_of(places: FoundPlaces) -> GeographySource:
     return CodeColumns(columns=places.columns, root=places.root, local_codes=places.local_codes)
 
 
-def _places(seen: SeenFile, told: Told) -> FoundPlaces:
+def _refuse_no_columns(seen: SeenFile, names: Sequence[str]) -> None:
     known = [one.name for one in seen.columns]
-    for name in told.columns():
+    for name in names:
         if name not in known:
             raise InputError(
                 str(seen.path),
@@ -205,6 +174,10 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
                 found="no such column",
                 expected=did_you_mean(name, known),
             )
+
+
+def _places(seen: SeenFile, told: Told) -> FoundPlaces:
+    known = [one.name for one in seen.columns]
     if isinstance(told.places, GEOGRAPHY):
         return _given(told.places, seen)
     found = find_places(seen, told.places)
@@ -220,7 +193,7 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
 
 def _given(source: GeographySource, seen: SeenFile) -> FoundPlaces:
     """Places as somebody has said."""
-    totals = without_totals(seen.frame, source.columns)[1]
+    totals = bool(total_rows(seen.frame, source.columns).any())
     if isinstance(source, CodeColumns):
         return FoundPlaces(
             columns=source.columns, root=source.root, local_codes=source.local_codes, totals=totals
@@ -235,14 +208,37 @@ def _given(source: GeographySource, seen: SeenFile) -> FoundPlaces:
     )
 
 
-def _years(seen: SeenFile, notes: list[str], *, used: Sequence[str]) -> dict[str, list[str]]:
-    for column in seen.columns:
-        if column.name not in used and (years := years_of_census(column)):
-            notes.append(
-                f"rows: only those of {years[-1]} in {column.name!r}, the last of several years"
-            )
-            return {column.name: [years[-1]]}
-    return {}
+def _one_time(
+    seen: SeenFile, answers: Ask, *, told: Sequence[str], notes: list[str]
+) -> dict[str, list[str]]:
+    """The one year or date that is to be read, where there are several: somebody must say it."""
+    column = doubts.several_times(seen, told=told)
+    if column is None:
+        return {}
+    question = f"{column.name!r} has several years or dates. Which one?"
+    picked = answers.choose(question, column.real, "")
+    if not picked:
+        doubts.refuse(
+            seen,
+            place=f"column {column.name!r}",
+            found=f"several years, dates or other times: {doubts.listed(column.real)}",
+            expected=f'the rows of one of them: --only "{column.name}={column.real[-1]}"',
+        )
+    notes.append(f"rows: only those of {picked} in {column.name!r}")
+    return {column.name: [picked]}
+
+
+def _chosen_rows(
+    seen: SeenFile, include: Mapping[str, list[str]], exclude: Mapping[str, list[str]]
+) -> SeenFile:
+    wanted = pl.Series(np.ones(seen.frame.height, dtype=bool))
+    for column, values in include.items():
+        wanted &= seen.frame[column].fill_null("").is_in(values)
+    for column, values in exclude.items():
+        wanted &= ~seen.frame[column].fill_null("").is_in(values)
+    if not wanted.any():
+        refuse_no_choice(str(seen.path))
+    return seen.only(wanted)
 
 
 def _kind(
@@ -255,9 +251,7 @@ def _kind(
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
     leaf = source_of(places).codes(inside)[-1]
-    wide = leaf.n_unique() == inside.height
-    refuse_withheld(seen, others, wide=wide)
-    if wide and any(counts_people(one) for one in others):
+    if leaf.n_unique() == inside.height and any(map(counts_people, others)):
         return "wide", "", ""
     refuse_parts_of_people(seen, others)
     counts = count_columns(others)
@@ -284,20 +278,33 @@ def _why(kind: FileKind, count: str, key: str) -> str:
     }[kind]
 
 
-def _fill_wide(made: Draft, inside: pl.DataFrame) -> None:
-    """Cells and totals of a wide table."""
-    seen, places = made.look, made.places
+def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
+    """Cells and totals of a wide table; ``every``: with its rows of totals."""
+    seen, places, inside = made.look, made.places, made.look.frame
+    where = [seen.column(name) for name in places.columns]
+    numeric = [
+        one
+        for one in seen.columns
+        if one.name not in (*places.columns, *places.others, *made.include)
+        and (one.whole or one.numeric)
+    ]
+    if told.universe:
+        numeric = _of_universe(seen, numeric, told.universe)
+    doubts.refuse_times_beside(seen, numeric)
     names = [
         one.name
-        for one in seen.columns
-        if one.name not in (*places.columns, *places.others, *made.include) and counts_people(one)
+        for one in numeric
+        if counts_people(one) and not doubts.is_row_number(one) and not doubts.is_code(one, where)
     ]
     if not names:
         raise InputError(
             str(seen.path), found="no column of whole numbers", expected="counts of people"
         )
+    doubts_wide.refuse_withheld(seen, names, said=told.blank_counts)
     cells = find_cells(inside, names, seen.form)
     made.cells = cells
+    if not doubts_wide.refuse_families(seen, cells, told, numeric):
+        doubts_wide.refuse_blanks(seen, list(cells.levels_of), said=told.blank_counts)
     if cells.totals:
         listed = ", ".join(map(repr, cells.totals))
         made.notes.append(f"not used: {listed}: they add up others")
@@ -315,7 +322,25 @@ def _fill_wide(made: Draft, inside: pl.DataFrame) -> None:
     made.blank_counts = any(one.has_gaps for one in used)
     if made.blank_counts:
         made.notes.append("counts: what is not there is read as 0")
+    doubts_wide.refuse_totals_that_differ(
+        every, places=places.columns, totals={}, counts=list(cells.levels_of)
+    )
     _leave_sums_out(made, inside, list(cells.levels_of))
+    doubts_wide.refuse_levels_of_wide(made, told)
+
+
+def _of_universe(seen: SeenFile, numeric: Sequence[SeenColumn], universe: str) -> list[SeenColumn]:
+    """The columns of counts that are called like a universe, or have its name as a part."""
+    wanted = doubts.says(universe)
+    found = [one for one in numeric if f" {wanted} " in f" {doubts.says(one.name)} "]
+    if not found:
+        doubts.refuse(
+            seen,
+            place=f"universe {universe!r}",
+            found="no column of numbers of that name",
+            expected=did_you_mean(universe, [one.name for one in numeric]),
+        )
+    return found
 
 
 def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> None:
@@ -327,15 +352,13 @@ def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> 
     codes = inside[column].gather(rows.tolist()).to_list()
     if not codes or inside.filter(inside[column].is_in(codes)).height > len(codes):
         return
-    made.exclude[column] = codes
+    made.exclude[column] = [*made.exclude.get(column, []), *codes]
     made.notes.append(f"rows left out: {column} {', '.join(codes)}, the sum of all others")
     kept = inside.filter(~inside[column].is_in(codes))
     made.units = _units(kept, made.places)
 
 
-def _fill_attributes(
-    made: Draft, inside: pl.DataFrame, answers: Ask, told: Mapping[str, str] | None
-) -> None:
+def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask, told: Told) -> None:
     """Attributes of people: those that are told, or those that are found."""
     made.not_counts = [one.name for one in made.look.columns if _is_count_name(one)]
     if made.kind == "long":
@@ -343,37 +366,56 @@ def _fill_attributes(
         _long_rows(made)
     if made.kind == "dwellings" and made.places.totals:
         for name in made.places.columns:
-            made.exclude[name] = ["", *filter(is_total, made.codes[name].distinct)]
-    if told is None:
-        kept = _found_attributes(made, inside)
+            codes = pl.Series(made.codes[name].distinct)
+            words = ["", *codes.filter(blank_or_total(codes)).to_list()]
+            made.exclude[name] = [*made.exclude.get(name, []), *words]
+    if told.attributes is None:
+        kept = _found_attributes(made, inside, told)
     else:
         long = made.kind == "long"
         kept = [
-            chosen(made.look.column(column), name, totals=long) for name, column in told.items()
+            chosen(made.look.column(column), name, totals=long, ages=told.ages)
+            for name, column in told.attributes.items()
         ]
     made.attributes = [_asked(one, made, answers) for one in kept]
 
 
-def _found_attributes(made: Draft, inside: pl.DataFrame) -> list[Chosen]:
+def _found_attributes(made: Draft, inside: pl.DataFrame, told: Told) -> list[Chosen]:
     """Columns that are attributes, and a note of those that are none, with the reason."""
     seen, places = made.look, made.places
     gone = {*places.columns, *places.others, *made.include, made.count, made.key}
     found: list[Chosen] = []
     reasons: dict[str, list[str]] = {}
+    here = inside.with_columns(made.geography.codes(inside)[-1].alias("\0leaf"))
+    leaves = here["\0leaf"].n_unique()
+
+    def same_in_place(name: str) -> bool:
+        several = 1 < leaves <= inside.height // 2
+        return several and same_for_all(here, "\0leaf", name)
+
     for column in seen.columns:
         if column.name in gone:
             continue
         reason = why_not(column, rows=inside.height)
         if not reason and made.kind != "long" and _is_count_name(column) and column.whole:
             reason = "it is called like a number of people, and is not taken for one"
+        if not reason and same_in_place(column.name):
+            reason = "it is the same for all who live in a place"
         if not reason and made.key and same_for_all(inside, made.key, column.name):
             reason = "it is the same for all who share a dwelling"
         if reason:
             reasons.setdefault(reason, []).append(column.name)
             continue
         name = attribute_name(column.name, {one.name for one in found})
-        found.append(chosen(column, name, totals=made.kind == "long"))
-    kept, others = fitting(found)
+        one = chosen(column, name, totals=made.kind == "long", ages=told.ages)
+        if made.kind == "long" and doubts_long.may_count(column) and not is_of_people(one):
+            reasons.setdefault("it may count something else", []).append(column.name)
+            continue
+        found.append(one)
+    twins = doubts.one_variable_once(found, inside)
+    for twin, other in twins.items():
+        reasons.setdefault(f"it says no more than {other!r}", []).append(twin)
+    kept, others = fitting([one for one in found if one.column not in twins])
     if others:
         reasons["the table would have too many cells"] = [one.column for one in others]
     for reason, names in reasons.items():
@@ -393,7 +435,7 @@ def _asked(one: Chosen, made: Draft, answers: Ask) -> Chosen:
         said = "get the level 'unknown'" if answer == "level" else "are left out"
         made.notes.append(f"rows without {one.name!r} {said}")
     if one.totals:
-        made.exclude[one.column] = list(one.totals)
+        made.exclude[one.column] = [*made.exclude.get(one.column, []), *one.totals]
         listed = ", ".join(map(repr, one.totals))
         made.notes.append(f"rows left out: {listed} in {one.column!r}, the total of the others")
     return one

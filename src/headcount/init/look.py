@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,15 +13,29 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.population.format import Format
 from headcount.population.frames import AnyTable, FrameTable
-from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
+from headcount.population.office_files import (
+    EXCEL,
+    STATISTICS,
+    ValueLabels,
+    read_statistics,
+    sheet_names,
+)
 from headcount.population.suspicious import NO_VALUE, looks_missing, says_total
-from headcount.population.tables import Rows, header_of, read_rows, too_large
+from headcount.population.tables import (
+    Rows,
+    header_of,
+    read_rows,
+    refuse_no_file,
+    too_large,
+    trimmed,
+)
 from headcount.population.text_files import is_text, likely_encoding, open_text
 
 MOST_DISTINCT = 5000
 """Values of a column that are looked at one by one."""
 
 _GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
+_NUMBER = r"[-+]?[\d.,'\s]*\d[\d.,'\s]*([eE][-+]?\d+)?%?"
 _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 
@@ -83,7 +97,17 @@ class SeenColumn:
             known = self.form.plain(pl.Series(self.real))
         return bool(len(known)) and bool(known.str.contains(r"^\d{1,15}(\.0*)?$").all())
 
-    @property
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether most values are numbers, whatever stands in the place of the others."""
+        return bool(len(self.present)) and 2 * int(self.are_numbers.sum()) >= len(self.present)
+
+    @cached_property
+    def are_numbers(self) -> pl.Series:
+        """Which of the values that are there are numbers."""
+        return self.present.str.contains(rf"^{_NUMBER}$")
+
+    @cached_property
     def decimal(self) -> bool:
         """Whether all are numbers, some with decimals."""
         known = self.form.plain(pl.Series(self.real, dtype=pl.String))
@@ -118,45 +142,60 @@ class SeenFile:
         """All columns as text."""
         return self.rows.frame
 
-    def of(self, frame: pl.DataFrame) -> SeenFile:
+    def only(self, wanted: pl.Series) -> SeenFile:
         """The same file as far as some of its rows go."""
-        columns = (replace(one, values=frame[one.name]) for one in self.columns)
-        return replace(self, columns=tuple(columns))
+        rows = self.rows.only(wanted, without="")
+        columns = (replace(one, values=rows.frame[one.name]) for one in self.columns)
+        return replace(self, rows=rows, columns=tuple(columns))
+
+    def without(self, names: Collection[str]) -> SeenFile:
+        """The same file without some columns."""
+        return replace(self, columns=tuple(one for one in self.columns if one.name not in names))
 
     def column(self, name: str) -> SeenColumn:
         """The column of that name."""
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: AnyTable) -> SeenFile:
+def look(path: AnyTable, *, sheet: str = "") -> SeenFile:
     """Read a whole table as text, and find out how it is written."""
     if isinstance(path, FrameTable):
         return _seen(path, "", "")
+    refuse_no_file(path)
+    if path.suffix.lower() in EXCEL and not sheet and len(names := sheet_names(path)) > 1:
+        raise InputError(
+            str(path),
+            place="sheets",
+            found=f"several: {', '.join(map(repr, names[:12]))}",
+            expected=f'one of them: --sheet "{names[0]}"',
+        )
     encoding = likely_encoding(path) if is_text(path) else ""
     delimiter = ""
     if is_text(path):
         form = Format(encoding=_told(encoding))
         delimiter = open_text(path, form, too_large(str(path))).delimiter
-    return _seen(path, encoding, delimiter)
+    return _seen(path, encoding, delimiter, sheet)
 
 
 def _told(encoding: str) -> str:
     return "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
 
 
-def _seen(path: AnyTable, encoding: str, delimiter: str) -> SeenFile:
-    form = Format(encoding=_told(encoding))
+def _seen(path: AnyTable, encoding: str, delimiter: str, sheet: str = "") -> SeenFile:
+    form = Format(encoding=_told(encoding), sheet=sheet)
     header = header_of(path, form)
     _refuse_titles(path, header, form)
     header = list(dict.fromkeys(header))
     rows = read_rows(path, header, form=form)
-    frame = rows.frame.select(_text(rows.frame[name]) for name in header)
-    form = Format(encoding=form.encoding, **_signs(frame, delimiter))  # type: ignore[arg-type]
-    rows = Rows(path, form, frame, rows.at)
+    frame = rows.frame.select(rows.frame[name].cast(pl.String) for name in header)
+    form = replace(form, **_signs(frame, delimiter))  # type: ignore[arg-type]
+    rows = Rows(path, form, trimmed(frame), rows.at)
     labels: ValueLabels = {}
     if isinstance(path, Path) and path.suffix.lower() in STATISTICS:
         labels = read_statistics(path)[1]
-    columns = tuple(SeenColumn(name, frame[name], form, labels.get(name, {})) for name in header)
+    columns = tuple(
+        SeenColumn(name, rows.frame[name], form, labels.get(name, {})) for name in header
+    )
     return SeenFile(path, form, rows, columns, encoding, delimiter)
 
 
@@ -164,6 +203,11 @@ def _refuse_titles(path: AnyTable, header: Sequence[str], form: Format) -> None:
     """Refuse a first line that does not name the columns, as titles above a table do not."""
     unnamed = sum(one.strip() in ("", "None") for one in header)
     found = f"{unnamed} columns without a name" if unnamed > 1 else ""
+    values = [one for one in header if re.fullmatch(r"-?\d+([.,]\d+)?", one.strip())]
+    if 2 * len(values) > len(header) and sorted(values, key=_size) != values != sorted(
+        values, key=_size, reverse=True
+    ):
+        found = "values and no names: there is no header line"
     if isinstance(path, Path) and is_text(path) and len(header) == 1:
         below = open_text(path, form, too_large(str(path))).parted_below()
         found = "one column, and several in the lines below" if below else ""
@@ -177,10 +221,8 @@ def _refuse_titles(path: AnyTable, header: Sequence[str], form: Format) -> None:
         )
 
 
-def _text(values: pl.Series) -> pl.Series:
-    """A column as text, without blanks around it for the look."""
-    text = values.cast(pl.String)
-    return text.str.strip_chars().replace("", None)
+def _size(number: str) -> float:
+    return float(number.replace(",", "."))
 
 
 def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:

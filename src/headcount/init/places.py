@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
+from headcount.init.words import PERSONAL
 from headcount.population.suspicious import TOTAL_WORDS
 
 _WORDS = (
@@ -70,14 +72,19 @@ class FoundPlaces:
 
 def is_place(column: SeenColumn) -> bool:
     """Whether a column's name is one for places."""
-    return bool(_PLACE.match(column.says)) and not _NOT_HERE.search(column.says)
+    if column.says == "area" and column.whole and len(set(map(len, column.real))) > 1:
+        return False  # square kilometres
+    personal = _NOT_HERE.search(column.says) or PERSONAL.search(column.says)
+    return bool(_PLACE.match(column.says)) and not personal
 
 
 def find_places(look: SeenFile, named: Sequence[str] = ()) -> FoundPlaces | None:
     """The places of a file, or None; ``named`` are the columns that a user has given."""
     candidates = [one for one in look.columns if one.name in named or (not named and is_place(one))]
     if not candidates:
-        candidates = [one for one in look.columns if _scheme(one)[0]]
+        candidates = [
+            one for one in look.columns if _scheme(one)[0] and not PERSONAL.search(one.says)
+        ]
     if not candidates:
         return None
     frame, totals = without_totals(look.frame, [one.name for one in candidates])
@@ -115,22 +122,24 @@ def find_places(look: SeenFile, named: Sequence[str] = ()) -> FoundPlaces | None
 
 def without_totals(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, bool]:
     """The rows that have a code of every kind, and whether others are there."""
-    wrong = pl.Series([False]).extend_constant(False, frame.height - 1) if frame.height else None
-    if wrong is None:
-        return frame, False
-    for name in columns:
-        word = frame[name].fill_null("").str.to_lowercase()
-        wrong |= word.is_in(list(TOTAL_WORDS)) | (word == "")
-        wrong |= word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
-    # Places without a name in most rows are no totals: the column is not one of places here.
-    if wrong.sum() > frame.height / 2:
-        return frame, False
+    wrong = total_rows(frame, columns)
     return frame.filter(~wrong), bool(wrong.any())
 
 
-def is_total(code: str) -> bool:
-    """Whether a code is a word for a total."""
-    return without_totals(pl.DataFrame({"code": [code, "1", "1"]}), ["code"])[1]
+def total_rows(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
+    """Which rows are totals: by the code of a place, or without one."""
+    wrong = pl.Series(np.zeros(frame.height, dtype=bool))
+    for name in columns:
+        wrong |= blank_or_total(frame[name])
+    # Places without a name in most rows are no totals: the column is not one of places here.
+    return wrong & False if wrong.sum() > frame.height / 2 else wrong
+
+
+def blank_or_total(codes: pl.Series) -> pl.Series:
+    """Which codes are words for a total, or nothing."""
+    word = codes.fill_null("").str.to_lowercase()
+    named = word.is_in(list(TOTAL_WORDS)) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
+    return named | (word == "")
 
 
 def _scheme(column: SeenColumn) -> tuple[tuple[tuple[str, int], ...], bool]:

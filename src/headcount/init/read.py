@@ -11,7 +11,9 @@ from headcount.errors import InputError, did_you_mean
 from headcount.fields import Pairs
 from headcount.geography.build import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
-from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.init.decide import Draft, draft
+from headcount.init.doubts import refuse_other_size
+from headcount.init.told import KINDS, FileKind, Told
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.frames import table_of
@@ -100,6 +102,13 @@ def read(
     kind: FileKind | None = None,
     count: str = "",
     household: str = "",
+    universe: str = "",
+    not_counts: Sequence[str] = (),
+    only: Mapping[str, Sequence[str]] | None = None,
+    leave_out: Mapping[str, Sequence[str]] | None = None,
+    blank_counts: Literal["", "zero"] = "",
+    ages: Literal["", "years", "codes"] = "",
+    sheet: str = "",
     units: object = None,
     public: bool = False,
     name: str = "",
@@ -119,6 +128,13 @@ def read(
         kind         "people", "dwellings", "long" or "wide", where it is not found rightly
         count        the column that says for how many people a row stands
         household    the column that people of one dwelling share
+        universe     of columns that count people, only those with this in their names
+        not_counts   columns to leave aside
+        only         rows to read, by the values of columns: ``{"year": ["2020"]}``
+        leave_out    rows not to read, likewise
+        blank_counts "zero" if counts that are not there are 0
+        ages         whether small numbers in a column of ages are "years", or "codes" of groups
+        sheet        the sheet of an Excel file with several
         units        the public list of units, a table with the columns of places; without it
                      units are read from the data, and every guarantee says so
         public       whether the data are public
@@ -127,11 +143,16 @@ def read(
         record_keys  the column of keys that an office has given persons, instead
         largest_record_key  the largest of these: 255 or 4095
 
+    What is doubtful is refused. The message names options of ``headcount init``, which are
+    arguments here: ``--not-counts`` is ``not_counts``, ``--places`` is ``geography``, and ``--key``
+    is ``household``.
     What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
     """
     if kind is not None and kind not in KINDS:
         raise InputError("read", place="kind", found=repr(kind), expected=did_you_mean(kind, KINDS))
     keys = KeyColumn.of(person_id=person_id, record_keys=record_keys, largest=largest_record_key)
+    if keys is not None and count:
+        keys.refuse_counted(f"it beside counts in {count!r}")
     given = _given(attributes)
     told = Told(
         places=() if geography is None else _places(geography),
@@ -139,6 +160,13 @@ def read(
         count=count,
         key=household,
         attributes=None if given is None else {one: spec.column for one, spec in given.items()},
+        universe=universe,
+        not_counts=tuple(not_counts),
+        only=only or {},
+        leave_out=leave_out or {},
+        blank_counts=blank_counts,
+        ages=ages,
+        sheet=sheet,
     )
     made = draft(table_of(data, name=name), told=told)
     for note in made.notes:
@@ -160,7 +188,21 @@ def read(
             "table, or read_counts with a schema)",
         )
     listed = None if units is None else table_of(units)
-    return _population(made, columns, listed, keys, public=public)
+    population = _population(made, columns, listed, keys, public=public)
+    refuse_other_size(made, _number(population), told)
+    return population
+
+
+def how_many(made: Draft, told: Told) -> tuple[int, int]:
+    """How many people a draft reads, and in how many places; a doubtful number is refused."""
+    people = _population(made, [_found(one) for one in made.attributes], None, None, public=False)
+    number = _number(people)
+    refuse_other_size(made, number, told)
+    return number, people.geography.size(people.geography.leaf)
+
+
+def _number(people: Population) -> int:
+    return len(people.unit) if people.count is None else int(people.count.sum())
 
 
 def _places(geography: GeographyLike) -> Any:

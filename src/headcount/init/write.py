@@ -11,6 +11,7 @@ from headcount.errors import InputError
 from headcount.files import write_text_atomic
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft
+from headcount.population.tables import KNOWN
 
 HEAD = """\
 # Written by `headcount init` from a look at {file}. It runs as it is:
@@ -25,9 +26,25 @@ HEAD = """\
 FROM_DATA = "read from the data: which exist is published without noise"
 
 
+def config_name(file: Path) -> str:
+    """The name of a file's config, which no other file in its folder has."""
+    whole = file.name
+    stem = stem_of(whole)
+    beside = file.parent.iterdir() if file.parent.is_dir() else ()
+    shared = any(one.name != whole and stem_of(one.name) == stem for one in beside)
+    return f"{whole if shared else stem}.toml"
+
+
+def stem_of(name: str) -> str:
+    """The name of a table without its ending; that of another file as it is."""
+    ending = next((one for one in sorted(KNOWN, key=len)[::-1] if name.lower().endswith(one)), "")
+    return name[: len(name) - len(ending)] or name if ending else name
+
+
 def write_draft(made: Draft, config: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
     """Write the config and what it names; files that exist are not overwritten unasked."""
-    units, schema = config.with_suffix(".units.csv"), config.with_suffix(".schema.toml")
+    stem = config.name.removesuffix(".toml")
+    units, schema = config.with_name(f"{stem}.units.csv"), config.with_name(f"{stem}.schema.toml")
     files = {config: _config(made, config, units, schema), units: _units(made)}
     if made.cells is not None:
         files[schema] = _schema(made)
@@ -43,7 +60,7 @@ def write_draft(made: Draft, config: Path, *, overwrite: bool = False) -> tuple[
 
 
 def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
-    out = f"runs/{config.stem}"
+    out = f"runs/{config.name.removesuffix('.toml')}"
     head = HEAD.format(file=made.look.path.name, config=config.name, out=out)
     notes = "".join(f"#   {note}\n" for note in made.notes)
     parts = [
@@ -96,6 +113,8 @@ def _format(made: Draft) -> str:
         lines.append(f"decimal = {_text(form.decimal)}")
     if form.thousands:
         lines.append(f"thousands = {_text(form.thousands)}")
+    if form.sheet:
+        lines.append(f"sheet = {_text(form.sheet)}")
     return _lines("[population.format]", *lines) if lines else ""
 
 

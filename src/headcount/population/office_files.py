@@ -19,6 +19,19 @@ ValueLabels = dict[str, dict[str, str]]
 """For a column the label of each value."""
 
 
+def sheet_names(path: Path) -> list[str]:
+    """The sheets of an Excel file in which something stands."""
+    import fastexcel
+
+    try:
+        book = fastexcel.read_excel(path)
+        return [
+            one for one in book.sheet_names if book.load_sheet(one, n_rows=1, dtypes="string").width
+        ]
+    except fastexcel.FastExcelError as error:
+        raise _unreadable(str(path), error, "an Excel file") from None
+
+
 def read_sheet(path: Path, form: Format) -> tuple[pl.DataFrame, list[str]]:
     """The sheet of an Excel file, and its header as written (a name may stand twice)."""
     import fastexcel

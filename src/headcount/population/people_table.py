@@ -28,6 +28,7 @@ class TableOfPeople:
         units_from_data   that this list was itself read from the data
         count             the column that says for how many people a row stands
         blank_counts      what to do with counts that are not there
+        overlap           in how many rows a person may be counted
         totals            what to do with rows that look like totals
         not_counts        columns that are not numbers of people though they are called so
         keys              the column of ids or record keys that goes with the people
@@ -46,6 +47,7 @@ class TableOfPeople:
     not_counts: tuple[str, ...] = ()
     count: str = ""
     blank_counts: BlankCounts = "refuse"
+    overlap: int = 1
     keys: KeyColumn | None = None
     choice: RowChoice = EVERY_ROW
     form: Format = PLAIN
@@ -63,8 +65,8 @@ class TableOfPeople:
     def one_person(self) -> str:
         """What one person is, for the guarantee."""
         one = "counted in one row of the file" if self.count else "one row of the file"
-        said = f"one person is {one}"
-        return said + nobodys(self.totals) + left_out_by(self.choice, self.attributes)
+        said = f"one person is {one}{several_times(self.overlap)}{nobodys(self.totals)}"
+        return said + left_out_by(self.choice, self.attributes)
 
     @property
     def columns(self) -> list[str]:
@@ -104,6 +106,16 @@ class TableOfPeople:
         """Rows that are people, of those that are chosen; rows of totals are noted."""
         inside = note_totals(rows, self.geography, self.totals, problems)
         return with_values(inside, self.attributes)
+
+
+def several_times(overlap: int) -> str:
+    """What the guarantee says where a person is counted several times."""
+    if overlap == 1:
+        return ""
+    return (
+        f"; but a person may be counted in up to {overlap} cells or rows, and for such a person the "
+        f"loss is up to {overlap} times the one that is stated"
+    )
 
 
 def nobodys(totals: Totals) -> str:

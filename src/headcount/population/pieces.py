@@ -33,6 +33,7 @@ from headcount.population.tables import (
     text_columns,
     text_rows,
     too_large,
+    trimmed,
     undamaged,
 )
 from headcount.population.text_files import is_text, open_text
@@ -96,35 +97,43 @@ class RowGroups:
         self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
     ) -> Iterator[Rows]:
         """The rows; texts are grouped by the dictionaries in which Parquet has them."""
-        from pyarrow import Table, types
+        from pyarrow import types
 
         name = str(self.path)
         with parquet_file(self.path) as file:
-            schema, metadata = file.schema_arrow, file.metadata
+            schema = file.schema_arrow
         wanted = present(name, columns, optional, schema.names)
         refuse_other_types(name, schema, wanted)
         texts = [one for one in wanted if types.is_string(schema.field(one).type)]
-        options = {"read_dictionary": texts if together else None, "buffer_size": 1 << 22}
         at = self.first
-        with parquet_file(self.path, metadata=metadata, **options) as file:
-            read = file.iter_batches(ROWS, row_groups=list(self.groups), columns=wanted)
+        for frame in self._frames(wanted, texts if together else None):
+            stop = at + frame.height
+            rows = Rows(self.path, self.form, frame, pl.int_range(at, stop, eager=True))
+            if together:
+                rows = rows.together(numbers=numbers)
+                rows = replace(rows, frame=rows.frame.with_columns(pl.col(texts).cast(pl.String)))
+            yield replace(rows, frame=trimmed(rows.frame))
+            at = stop
+
+    def _frames(
+        self, columns: Sequence[str], dictionaries: Sequence[str] | None
+    ) -> Iterator[pl.DataFrame]:
+        """Columns as they are in the file, some rows at a time."""
+        from pyarrow import Table
+
+        name = str(self.path)
+        options = {"read_dictionary": dictionaries, "buffer_size": 1 << 22}
+        with parquet_file(self.path, **options) as file:
+            read = file.iter_batches(ROWS, row_groups=list(self.groups), columns=list(columns))
             while (batch := undamaged(name, lambda: next(read, None))) is not None:
-                frame = sound_frame(name, Table.from_batches([batch]), wanted)
-                stop = at + frame.height
-                rows = Rows(self.path, self.form, frame, pl.int_range(at, stop, eager=True))
-                if together:
-                    rows = rows.together(numbers=numbers)
-                    frame = rows.frame.with_columns(pl.col(texts).cast(pl.String))
-                    rows = replace(rows, frame=frame)
-                yield rows
-                at = stop
+                yield sound_frame(name, Table.from_batches([batch]), columns)
 
     def texts(self) -> Iterator[Iterable[pl.Series]]:
         """Every column, some rows at a time."""
         with parquet_file(self.path) as file:
             plain = [one.name for one in file.schema_arrow if is_plain(one.type)]
-        for rows in self.batches(plain, set(), together=False, numbers=()):
-            yield (column.cast(pl.String) for column in rows.frame)
+        for frame in self._frames(plain, None):
+            yield (column.cast(pl.String) for column in frame)
 
 
 @dataclass(frozen=True)

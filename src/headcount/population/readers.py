@@ -31,12 +31,18 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.key_column import KeyColumn
 from headcount.population.people import read_people
-from headcount.population.people_table import TableOfPeople, left_out_by, nobodys
+from headcount.population.people_table import TableOfPeople, left_out_by, nobodys, several_times
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import EVERY_ROW, RowChoice
-from headcount.population.suspicious import Totals, refuse_sums, sums_of_others, without_totals
+from headcount.population.suspicious import (
+    Totals,
+    refuse_columns_that_overlap,
+    refuse_sums,
+    sums_of_others,
+    without_totals,
+)
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import BlankCounts, whole_numbers
 from headcount.schema import Schema, load_schema
@@ -55,6 +61,7 @@ def read_microdata(
     not_counts: Sequence[str] = (),
     count: str = "",
     blank_counts: BlankCounts = "refuse",
+    overlap: int = 1,
     keys: KeyColumn | None = None,
     choice: RowChoice = EVERY_ROW,
     form: Format = PLAIN,
@@ -76,6 +83,7 @@ def read_microdata(
             not_counts=tuple(not_counts),
             count=count,
             blank_counts=blank_counts,
+            overlap=overlap,
             keys=keys,
             choice=choice,
             form=form,
@@ -95,6 +103,7 @@ def read_counts(
     totals: Totals = "refuse",
     sums: Literal["refuse", "keep"] = "refuse",
     blank_counts: BlankCounts = "refuse",
+    overlap: int = 1,
     choice: RowChoice = EVERY_ROW,
     form: Format = PLAIN,
 ) -> Population:
@@ -103,7 +112,9 @@ def read_counts(
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
     zeros may have no column. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; the rest is as for ``TableOfPeople``.
+    code, ``sums`` with those that equal the sum of others; a column that is the sum of others is
+    refused unless ``overlap`` says in how many a person may be counted; the rest is as for
+    ``TableOfPeople``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)
@@ -119,6 +130,8 @@ def read_counts(
         [whole_numbers(rows, column, problems, blank=blank_counts) for column in present]
     )
     problems.refuse()
+    if overlap == 1:
+        refuse_columns_that_overlap(counts, list(present), rows.name)
     tree, unit, read_off = place_table(
         rows, geography, units, distinct=True, totals=totals, from_data=units_from_data
     )
@@ -138,14 +151,14 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=reading_of(rows, geography),
-        one_person=one_of_counts(totals, choice),
+        one_person=one_of_counts(totals, choice, overlap),
     )
 
 
-def one_of_counts(totals: Totals, choice: RowChoice) -> str:
+def one_of_counts(totals: Totals, choice: RowChoice, overlap: int) -> str:
     """What one person is in a table of counts."""
     one = "one person is one count in one cell of one row of the table"
-    return one + nobodys(totals) + left_out_by(choice, ())
+    return one + several_times(overlap) + nobodys(totals) + left_out_by(choice, ())
 
 
 def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:

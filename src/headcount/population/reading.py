@@ -18,3 +18,8 @@ class ReadSummary:
     rows: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+def is_it_right(people: int, places: int, counted: str = "people") -> str:
+    """The question that ends a reading, for whoever knows how many there are."""
+    return f"{people:,} {counted} in {places:,} place{'' if places == 1 else 's'}. Is that right?"

@@ -18,6 +18,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError, Problems
 from headcount.geography import Geography
 from headcount.geography.build import GeographySource
+from headcount.population.adding_up import runs_that_add_up
 from headcount.population.tables import Rows
 
 if TYPE_CHECKING:
@@ -228,6 +229,20 @@ def refuse_sums(sums: Ints, leaf: pl.Series, rows: Rows) -> None:
         "a row is a unit like others)",
     )
     problems.refuse()
+
+
+def refuse_columns_that_overlap(counts: Ints, columns: Sequence[str], name: str) -> None:
+    """Refuse columns that are the sum of others in every row: whoever is in one is in two."""
+    for total, parts in runs_that_add_up(counts):
+        listed = ", ".join(repr(columns[part]) for part in parts[:12])
+        raise InputError(
+            name,
+            place=f"column {columns[total]!r}",
+            found=f"the sum of {listed} in every row: people who are counted twice",
+            expected="columns of which everybody is in one (take it out of the cells; overlap = 2 "
+            "under [population] says that a person may be counted twice, and the guarantee then "
+            "says that for such a person the loss is twice the stated one)",
+        )
 
 
 def counts_of_people(

@@ -172,7 +172,12 @@ def read_rows(
         rows = Rows(path, form, _read_parquet(path, wanted, may_lack))
     if rows.frame.is_empty():
         raise InputError(rows.name, found="no rows", expected="at least one")
-    return rows
+    return replace(rows, frame=trimmed(rows.frame))
+
+
+def trimmed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same without blanks around texts: "Kwale  " is the place Kwale, and "  " is nothing."""
+    return frame.with_columns(pl.col(pl.String).str.strip_chars().replace("", None))
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -193,7 +198,7 @@ def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
         with ParquetFile(path) as file:
             header = [one.name for one in file.schema_arrow if is_plain(one.type)]
         for column in header:
-            yield read_table(path, [column])[column].cast(pl.String)
+            yield _read_parquet(path, [column], set())[column].cast(pl.String)
 
 
 def header_of(path: AnyTable, form: Format = PLAIN) -> list[str]:
@@ -270,7 +275,8 @@ def text_rows(
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(text, error) from None
     at = None if part is None else pl.int_range(first, first + frame.height, eager=True)
-    rows = Rows(text.path, form, frame.drop(_BLANK), at)
+    kept = frame.drop(_BLANK)
+    rows = Rows(text.path, form, kept if part is None else trimmed(kept), at)
     return rows.only(~frame[_BLANK], without="")
 
 

@@ -12,8 +12,10 @@ from starlette.responses import Response
 
 from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
-from headcount.init.decide import KINDS, Draft, Told, draft
-from headcount.init.write import write_draft
+from headcount.init.decide import Draft, draft
+from headcount.init.read import how_many
+from headcount.init.told import KINDS, Told
+from headcount.init.write import config_name, write_draft
 from headcount.population.format import PLAIN, Format
 from headcount.population.header import refuse_values_as_names
 from headcount.population.tables import header_of
@@ -44,8 +46,14 @@ FILES = ("file", "persons")
 UNITS = {one.value: one.value for one in UnitOfPrivacy}
 """Units of privacy by name."""
 
-ASKED = ("kind", "places", "count", "key")
+ASKED = (
+    *("kind", "places", "count", "key", "attributes", "universe", "not_counts", "only"),
+    *("leave_out", "blank_counts", "ages", "sheet"),
+)
 """What can be said of a file before a config is written."""
+
+BLANK_COUNTS = {"": "refused", "zero": "0"}
+AGES = {"": "not said", "years": "years", "codes": "codes of age groups"}
 
 
 def propose(studio: Studio, asked: Asked) -> Response:
@@ -58,11 +66,11 @@ def propose(studio: Studio, asked: Asked) -> Response:
     try:
         _refuse_bare(studio, path)
         named = True
-        made = draft(path, told=Told.by_words(**told))
-        places = ", ".join(made.places.columns)
-        told = {"kind": made.kind, "places": places, "count": made.count, "key": made.key}
+        said = _told(told)
+        made = draft(path, told=said)
+        how_many(made, said)
     except HeadcountError as error:
-        fault = studio.said(error)
+        made, fault = None, studio.said(error)
     return studio.page(
         "look.html.j2",
         here="data",
@@ -71,7 +79,9 @@ def propose(studio: Studio, asked: Asked) -> Response:
         told=told,
         made=made,
         fault=fault,
-        kinds=KINDS if told["kind"] else {"": "found by looking", **KINDS},
+        kinds={"": f"found by looking{f': {KINDS[made.kind]}' if made else ''}", **KINDS},
+        blank_counts=BLANK_COUNTS,
+        ages=AGES,
         header=header_of(path) if named and path.is_file() and made is None else [],
         config_name=_new_name(studio, name),
         command=studio.command("init", name),
@@ -84,10 +94,18 @@ def write(studio: Studio, asked: Asked) -> Response:
     config = studio.folder.inside(
         require(asked.field("name"), "name").removesuffix(".toml") + ".toml"
     )
-    told = Told.by_words(**{one: asked.field(one) for one in ASKED})
+    told = _told({one: asked.field(one) for one in ASKED})
     _refuse_bare(studio, path)
     write_draft(draft(path, told=told), config)
     return studio.go("/data", config=studio.folder.name_of(config))
+
+
+def _told(said: Mapping[str, str]) -> Told:
+    """What was typed; each line of rows to take or leave out is COLUMN=VALUE."""
+    lines = {one: said[one].splitlines() for one in ("only", "leave_out")}
+    rows = {one: [line for line in typed if line.strip()] for one, typed in lines.items()}
+    words: dict[str, Any] = {**said, **rows}
+    return Told.by_words(**words)
 
 
 def _refuse_bare(studio: Studio, path: Path, form: Format = PLAIN) -> None:
@@ -98,8 +116,9 @@ def _refuse_bare(studio: Studio, path: Path, form: Format = PLAIN) -> None:
 
 def _new_name(studio: Studio, file: str) -> str:
     """A name for the config that no file has yet."""
-    folder, slash, last = file.rpartition("/")
-    stem = f"{folder}{slash}{last.partition('.')[0] or 'config'}"
+    folder, slash, _ = file.rpartition("/")
+    named = config_name(studio.folder.inside(file)).removesuffix(".toml")
+    stem = f"{folder}{slash}{named}"
     names = (f"{stem}{'' if number == 1 else f'-{number}'}.toml" for number in range(1, 1000))
     return next(one for one in names if not studio.folder.inside(one).exists())
 

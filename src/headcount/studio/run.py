@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from headcount.errors import RunError
+from headcount.population.reading import is_it_right
 from headcount.run.close import close_run
 from headcount.run.confirm import Spending, text_digest
 from headcount.studio.app import VEILED, Asked, Studio, require
@@ -103,6 +104,7 @@ def confirm(studio: Studio, asked: Asked) -> Response:
         out=studio.folder.name_of(run.out),
         promise=found.promise,
         readings=found.readings if visible else None,
+        is_it_right=is_it_right,
         typed=studio.command(*_words(asked.config, digest)),
         **page,
     )

@@ -279,6 +279,17 @@ class InDwellings:
         return to_population(households, self.attributes or None, schema=schema)
 
 
+def refuse_overlap(overlap: int) -> None:
+    """Refuse a number of times that a person cannot be counted."""
+    if overlap < 1:
+        raise ConfigError(
+            "population",
+            place="overlap",
+            found=str(overlap),
+            expected="in how many cells or rows a person may be counted: 1 or more",
+        )
+
+
 def refuse_twice(names: tuple[str, ...], what: str) -> None:
     """Refuse a name that stands twice."""
     if (repeated := first_repeated(names)) is not None:

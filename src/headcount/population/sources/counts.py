@@ -16,6 +16,7 @@ from headcount.population.sources._base import (
     GeographyTable,
     QuartersTable,
     alias_of_leaf,
+    refuse_overlap,
 )
 from headcount.population.suspicious import Totals
 from headcount.population.whole_numbers import BlankCounts
@@ -38,6 +39,8 @@ class CountsTable(FromTables):
         totals         what to do with rows that look like totals by their code
         sums           what to do with rows that equal the sum of others
         blank_counts   what to do with counts that are not there
+        overlap        in how many cells or rows a person may be counted: the guarantee says what
+                       that means for one
     """
 
     kind = "counts"
@@ -49,9 +52,11 @@ class CountsTable(FromTables):
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
     blank_counts: BlankCounts = "refuse"
+    overlap: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        refuse_overlap(self.overlap)
         if self.keys is not None:
             self.keys.refuse_counted("it for a table of counts")
 
@@ -73,7 +78,7 @@ class CountsTable(FromTables):
         return {
             "public": self.public,
             "read_off": self.places_read_off,
-            "one_person": one_of_counts(self.totals, self.choice),
+            "one_person": one_of_counts(self.totals, self.choice, self.overlap),
         }
 
     def read(self, progress: Progress = silent) -> Population:
@@ -89,6 +94,7 @@ class CountsTable(FromTables):
             totals=self.totals,
             sums=self.sums,
             blank_counts=self.blank_counts,
+            overlap=self.overlap,
             choice=self.choice,
             form=self.format,
         )

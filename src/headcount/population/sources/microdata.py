@@ -19,6 +19,7 @@ from headcount.population.sources._base import (
     GeographyTable,
     QuartersTable,
     alias_of_leaf,
+    refuse_overlap,
     refuse_twice,
 )
 from headcount.population.suspicious import Totals
@@ -44,6 +45,8 @@ class Microdata(FromTables):
         count             the column that says for how many people a row stands; without it a row
                           is one person
         blank_counts      what to do with counts that are not there
+        overlap           in how many rows a person may be counted: the guarantee says what that
+                          means for one
         totals            what to do with rows that look like totals
         not_counts        columns that do not count people, though their names suggest it
     """
@@ -56,11 +59,13 @@ class Microdata(FromTables):
     quarters: QuartersTable | None = None
     count: str = ""
     blank_counts: BlankCounts = "refuse"
+    overlap: int = 1
     totals: Totals = "refuse"
     not_counts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        refuse_overlap(self.overlap)
         refuse_twice(tuple(one.name for one in self.attribute), "attribute")
         if (keys := self.keys) is not None:
             keys.refuse_shared(*self.geography.columns, *(one.column for one in self.attribute))
@@ -131,6 +136,7 @@ class Microdata(FromTables):
             not_counts=self.not_counts,
             count=self.count,
             blank_counts=self.blank_counts,
+            overlap=self.overlap,
             keys=self.keys,
             choice=self.choice,
             form=self.format,

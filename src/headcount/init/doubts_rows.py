@@ -1,0 +1,233 @@
+"""Doubts about rows that are taken for people."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from headcount.init.attributes import is_of_people, single_years
+from headcount.init.doubts import is_row_number, listed, refuse, used_columns
+from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.places import total_rows
+from headcount.init.words import OTHER_UNITS, PERSON_ID, PERSONAL, POPULATION, WEIGHT
+
+if TYPE_CHECKING:
+    from headcount.init.decide import Draft
+    from headcount.init.told import Told
+
+MANY = 30
+"""Rows that do not all stand in a file equally often by chance."""
+
+MOST_EDITIONS = 12
+"""Editions of the same people in one file that are looked for."""
+
+EXPECTED = 10
+"""Pairs of equal people that are expected, before it tells something that there is none."""
+
+FULL = 0.5
+"""The share of all combinations that the rows of a cross table have at least."""
+
+
+def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
+    """Refuse rows that may be something else than people, or people that may be left out."""
+    _refuse_people_without_place(made, every)
+    if told.kind is not None or told.attributes is not None:
+        return
+    seen = made.look
+    others = [one for one in seen.columns if one.name not in used_columns(made)]
+    for one in seen.columns:
+        if one.name in made.places.columns or not one.numeric or one.number < 2:
+            continue
+        if WEIGHT.search(one.says) or (one in others and _looks_like_weight(one)):
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found="what may be weights: then this is a sample, and counts are of respondents, "
+                "not of the people they stand for",
+                expected="--kind people, to protect the respondents; no method here protects "
+                "weighted counts",
+            )
+    _refuse_tables(made)
+    known = [one for one in made.attributes if is_of_people(one)]
+    if not known:
+        refuse(
+            seen,
+            place="rows",
+            found="no column that says something of a person, such as sex or age: are rows people?",
+            expected="--kind people, if each row is one person; --count COLUMN, if it stands for "
+            "several",
+        )
+
+
+def _looks_like_weight(column: SeenColumn) -> bool:
+    """Decimals above 1 whose mean is far from 1, with no name that says what they measure."""
+    named = (OTHER_UNITS, _AMOUNT, POPULATION)
+    if not column.decimal or any(one.search(column.says) for one in named):
+        return False
+    numbers = column.form.plain(column.present).cast(pl.Float64, strict=False).drop_nulls()
+    return bool(len(numbers)) and float(numbers.min()) > 0 and float(numbers.mean()) > 2  # type: ignore[arg-type]
+
+
+_AMOUNT = re.compile(
+    r"income|inc\b|wage|salar|earn|einkommen|lohn|gehalt|verdienst|revenu|ingreso|renta|rent|miete"
+    r"|price|value|bmi|height|score|debt|asset|money|tax|hour|poverty|lön|lønn|inntekt|stipend|pay"
+)
+
+
+def _refuse_people_without_place(made: Draft, every: SeenFile) -> None:
+    """Refuse rows of people without a place, which are no rows of totals."""
+    frame = every.frame
+    gone = total_rows(frame, made.places.columns)
+    columns = [one.column for one in made.attributes]
+    if not gone.any() or not columns:
+        return
+    filled = frame.select(pl.sum_horizontal(pl.col(columns).is_not_null())).to_series()
+    wrong = gone & (2 * filled > len(columns)) & (filled > 1)
+    if wrong.any():
+        column = made.places.columns[-1]
+        refuse(
+            every,
+            place=f"column {column!r}, {every.rows.where([int(wrong.arg_true()[0])])[0]}",
+            found=f"no place, and a person's values beside it, in {int(wrong.sum())} rows",
+            expected=f'a place for everybody; --leave-out "{column}=" leaves them out',
+        )
+
+
+def _refuse_tables(made: Draft) -> None:
+    """Refuse rows that are places, dwellings or cells of a table, not people."""
+    seen, places, inside = made.look, made.places, made.look.frame
+    leaf = made.geography.codes(inside)[-1]
+    if leaf.n_unique() == inside.height > 2:
+        refuse(
+            seen,
+            place="rows",
+            found="every place in one row, and no column that counts people: rows are places",
+            expected="--kind wide or --count COLUMN, if columns count people; --kind people, if "
+            "each row is one person",
+        )
+    named = [
+        one.name
+        for one in seen.columns
+        if POPULATION.search(one.says)
+        and one.numeric
+        and one.number > 1
+        and one.name not in places.columns
+    ]
+    if named:
+        refuse(
+            seen,
+            place=f"column {named[0]!r}",
+            found="the name of a number of people, and numbers: rows are not people, or places",
+            expected=f'--count "{named[0]}", if a row stands for that many people; --kind people, '
+            "if each row is one person; --not-counts for a column of something else",
+        )
+    for one in seen.columns:
+        if PERSON_ID.search(one.says) and 1 < one.number < len(one.present):
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found="the id of a person in several rows: the same people at several dates?",
+                expected="each person in one row; --kind people, if it is no person's id",
+            )
+    homes = [
+        one.name for one in seen.columns if made.is_key(one) and one.number == inside.height > 1
+    ]
+    if homes and made.kind != "dwellings":
+        refuse(
+            seen,
+            place=f"column {homes[0]!r}",
+            found="another dwelling in every row: rows are households, not people",
+            expected="the table of persons; or --count COLUMN, if one says how many people live in "
+            "each; --kind people, to protect households as if they were people",
+        )
+    few = [one.name for one in seen.columns if 1 < one.number <= MOST_EDITIONS]
+    own = [one.column for one in made.attributes]
+    used = inside.select(list(dict.fromkeys((*places.columns, *own))))
+    for aside in ("", *few):
+        if any(_stand_again(rows.drop(aside, strict=False)) for rows in (inside, used)):
+            apart = f", apart from {aside!r}" if aside else ""
+            refuse(
+                seen,
+                place="rows",
+                found=f"every row several times{apart}: the same people more than once, or at "
+                "several dates",
+                expected="each person in one row; --kind people, if they are different people",
+            )
+    blank = inside.select(pl.all_horizontal(pl.col(own).is_null())).to_series() if own else None
+    if len(own) > 1 and blank is not None and blank.any():
+        refuse(
+            seen,
+            place=seen.rows.where([int(blank.arg_true()[0])])[0],
+            found="a row with nothing beside its place: a note, or a person of whom nothing is "
+            "known?",
+            expected="rows of people; --kind people, if it is one",
+        )
+    _refuse_cross_table(made)
+
+
+def _stand_again(rows: pl.DataFrame) -> bool:
+    """Whether every row stands there twice, or every row three times, and so on."""
+    if not rows.width:
+        return False
+    times = rows.group_by(rows.columns).len()["len"]
+    return len(times) >= MANY and int(np.gcd.reduce(times.to_numpy())) > 1
+
+
+def _refuse_cross_table(made: Draft) -> None:
+    """Refuse rows that part a table: each combination once, beside a column of numbers."""
+    seen, inside = made.look, made.look.frame
+    free = [one for one in seen.columns if one.name not in {*made.places.others, *made.include}]
+    numbers = [
+        one
+        for one in free
+        if one.name not in made.places.columns
+        and one.numeric
+        and one.number > 1
+        and not single_years(one)
+        and not is_row_number(one)
+        and not (one.number == inside.height and one.whole and _ID_LIKE.search(one.says))
+        and not _AMOUNT.search(one.says)
+    ]
+    large = [one for one in numbers if one.decimal or one.number > 12 or not one.whole]
+    groups = [
+        one.name
+        for one in free
+        if one not in large and 1 < one.number < inside.height and not PERSONAL.search(one.says)
+    ]
+    if not large or not groups:
+        return
+    parts = inside.select(groups)
+    once = parts.n_unique() == parts.height and _pairs_expected(parts) >= EXPECTED
+    sizes = [parts[name].n_unique() for name in groups]
+    times = parts.group_by(groups).len()["len"]
+    crossed = times.n_unique() == 1 and len(times) >= max(FULL * prod(sizes), 6)
+    if once or crossed:
+        refuse(
+            seen,
+            place="rows",
+            found=f"each combination of {listed(groups)} {'once' if once else 'equally often'}, "
+            f"beside numbers in {listed([one.name for one in large])}: cells of a table",
+            expected=f'--count "{large[0].name}", if a row stands for that many people; --kind '
+            "people, if each row is one person",
+        )
+
+
+def _pairs_expected(parts: pl.DataFrame) -> float:
+    """How many pairs of rows would be equal, were these people and their columns independent.
+
+    Of columns that tell all rows apart as few as can be are looked at.
+    """
+    key = list(parts.columns)
+    for name in parts.columns:
+        rest = [one for one in key if one != name]
+        if rest and parts.select(rest).n_unique() == parts.height:
+            key = rest
+    alike = [float(((parts[one].value_counts()["count"] / parts.height) ** 2).sum()) for one in key]
+    return prod(alike) * parts.height**2 / 2
+
+
+_ID_LIKE = re.compile(r"(^| )(id|nr|no|number|serial\w*|key|pin|lfd|index|\w*id)( |$)")

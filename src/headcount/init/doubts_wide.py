@@ -1,0 +1,397 @@
+"""Doubts about columns of counts, and about rows that add up others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
+from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.places import blank_or_total, total_rows
+from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
+from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
+from headcount.population.adding_up import (
+    SURE,
+    NearSum,
+    counted_again,
+    digits,
+    levels_below_each_other,
+    nearly_sums,
+    runs_that_add_up,
+)
+from headcount.population.whole_numbers import NO_COUNT
+
+if TYPE_CHECKING:
+    from headcount.init.decide import Draft
+    from headcount.init.told import Told
+
+
+MOST_TOLD = 12
+"""Levels of place that a column may tell of."""
+
+ALIKE = 0.05
+"""How far apart sums of codes of two forms may be, and still be those of the same people."""
+
+LARGE_ALONE = 4
+"""Places of which one may have as many people as all others together."""
+
+
+def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
+    """Refuse signs in the place of counts, unless they are ``said`` to be 0."""
+    for name in names:
+        column = seen.column(name)
+        odd = column.present.filter(~column.are_numbers)
+        if len(odd) and not (said and set(odd.to_list()) <= set(NO_COUNT)):
+            _refuse_no_counts(seen, name, column.values.is_in(odd.unique().to_list()), repr(odd[0]))
+
+
+def refuse_blanks(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
+    """Refuse counts that are not there, unless they are ``said`` to be 0."""
+    for name in names:
+        gaps = seen.column(name).values.is_null()
+        if gaps.any() and not said:
+            _refuse_no_counts(seen, name, gaps, "nothing")
+
+
+def _refuse_no_counts(seen: SeenFile, name: str, wrong: pl.Series, what: str) -> NoReturn:
+    refuse(
+        seen,
+        place=f"column {name!r}, {seen.rows.where([int(wrong.arg_true()[0])])[0]}",
+        found=f"{what} in place of a count",
+        expected="whole numbers: what is withheld or missing is not 0. --blank-counts zero, or "
+        'blank_counts = "zero" under [population], says that it is, of nothing and of '
+        f"{', '.join(map(repr, filter(None, NO_COUNT)))}",
+    )
+
+
+def refuse_families(
+    seen: SeenFile, cells: WideCells, told: Told, numeric: Sequence[SeenColumn]
+) -> bool:
+    """Refuse columns of counts of which no total or form shows that they count each person once.
+
+    Whether a total shows it, in every row and with nothing missing, is the answer. ``numeric`` are
+    all columns of numbers.
+    """
+    names = list(cells.levels_of)
+    counts = numbers_of(seen.frame, names, seen.form)
+    whole = counts.sum(axis=1)
+    if told.kind is None and not told.universe:
+        refuse_other_units(seen, names)
+    sound = [name for name in cells.totals if not seen.column(name).has_gaps]
+    totals = numbers_of(seen.frame, sound, seen.form) if sound else counts[:, :0]
+    if digits(whole) >= SURE and bool((totals == whole[:, None]).all(axis=0).any()):
+        return True
+    near = _nearly_total(names, counts)
+    if near is not None and len(near.wrong):
+        _refuse_total_that_differs(seen, names, near, rows=len(counts))
+    found = [*cells.totals, *([] if near is None else [names[near.total]])]
+    if found:
+        refuse(
+            seen,
+            place="columns",
+            found=f"totals {listed(found)}, none of which adds up all other columns: they count "
+            "the same people twice (overlap), or not people alone",
+            expected=f'the columns of one universe: --universe "{found[0]}" takes those with that '
+            'in their names, --not-counts "A,B" leaves columns out',
+        )
+    if (times := counted_again(counts)) > 1:
+        refuse(
+            seen,
+            place="columns",
+            found=f"{times} families of columns with the same sum in every row: the same people, "
+            f"counted {times} times (overlap)",
+            expected='one of them: --not-counts "A,B" leaves columns out',
+        )
+    if told.kind == "wide" or (told.universe and len(names) > 1):
+        return False
+    if len(names) == 1:
+        _refuse_beside_one(seen, names[0], numeric, told)
+        return False
+    _refuse_parts(seen, cells, names, counts)
+    if not all(is_partition(name, levels) for name, levels in cells.attributes):
+        refuse(
+            seen,
+            place="columns",
+            found=f"counts in {listed(names)}, and no total that they add up to: a person may "
+            "stand in several of them (overlap)",
+            expected='--kind wide, if everybody is in one of them only; --universe "A" or '
+            '--not-counts "A,B", if some are parts of others or count something else',
+        )
+    return False
+
+
+def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
+    """Refuse counts of homes, shares or events, by the words of columns, values and the file."""
+    if any(POPULATION.search(one.says) for one in seen.columns):
+        return
+    constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
+    words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
+    if isinstance(seen.path, Path):
+        words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
+    for place, found in words:
+        if found:
+            refuse(
+                seen,
+                place=place,
+                found=f"{found[0].strip()!r}: counts of something else than people (households, "
+                "shares, events)?",
+                expected="counts of people; --kind wide or --kind long says that they are",
+            )
+
+
+def _refuse_beside_one(
+    seen: SeenFile, name: str, numeric: Sequence[SeenColumn], told: Told
+) -> None:
+    """Refuse one column of counts beside numbers of which no name says what they are."""
+    vague = calls_itself_total(name) or not POPULATION.search(seen.column(name).says)
+    others = [
+        one.name
+        for one in numeric
+        if one.name != name
+        and one.number > 1
+        and not is_row_number(one)
+        and ((vague and one.whole) or not OTHER_UNITS.search(one.says))
+    ]
+    if others and not told.universe:
+        refuse(
+            seen,
+            place="columns",
+            found=f"one column of whole numbers, {name!r}, beside {listed(others)}: does it count "
+            "people?",
+            expected=f'--universe "{name}", if it does',
+        )
+
+
+def _nearly_total(names: Sequence[str], counts: Ints) -> NearSum | None:
+    """A column that is called a total, or else any, that nearly or wholly adds up others."""
+    if len(names) < 3:
+        return None
+    called = [k for k, name in enumerate(names) if calls_itself_total(name)]
+    near = next(nearly_sums(counts, among=called), None) if called else None
+    near = near or next(nearly_sums(counts), None)
+    if near is None and called:
+        return NearSum(called[0], (), np.arange(len(counts)), 0)
+    return near
+
+
+def _refuse_total_that_differs(
+    seen: SeenFile, names: Sequence[str], near: NearSum, *, rows: int
+) -> NoReturn:
+    found = "the name of a total, and no columns that it adds up"
+    if near.parts:
+        where = ", ".join(seen.rows.where(near.wrong[:FEW].tolist()))
+        found = (
+            f"nearly the sum of {listed([names[k] for k in near.parts])}, a total that does not "
+            f"add up in {len(near.wrong)} of {rows} rows: {where} (by {near.off:+} in the first)"
+        )
+    refuse(
+        seen,
+        place=f"column {names[near.total]!r}",
+        found=found,
+        expected=f'columns that add up; --not-counts "{names[near.total]}" leaves it out, if the '
+        "others are right",
+    )
+
+
+def _refuse_parts(seen: SeenFile, cells: WideCells, names: Sequence[str], counts: Ints) -> None:
+    """Refuse families of columns of which one is at most the other, row by row."""
+    for at, (name, levels) in enumerate(cells.attributes):
+        if is_partition(name, levels) or len(cells.attributes) == 1:
+            continue
+        by_rest: dict[tuple[str, ...], dict[str, int]] = {}
+        for k, column in enumerate(names):
+            own = cells.levels_of[column]
+            by_rest.setdefault((*own[:at], *own[at + 1 :]), {})[own[at]] = k
+        for one in levels:
+            for other in levels:
+                pairs = [(here[one], here[other]) for here in by_rest.values()]
+                if one != other and all((counts[:, a] <= counts[:, b]).all() for a, b in pairs):
+                    columns = [[names[pair[side]] for pair in pairs] for side in (0, 1)]
+                    refuse(
+                        seen,
+                        place="columns",
+                        found=f"two families, {listed(columns[0])} at most {listed(columns[1])} in "
+                        "every row: part of the same people, who are then counted twice (overlap)",
+                        expected=f'--universe "{other}" or --universe "{one}" takes one of them; '
+                        "--kind wide says that they are different people",
+                    )
+
+
+def refuse_totals_that_differ(
+    seen: SeenFile,
+    *,
+    places: Sequence[str],
+    totals: Mapping[str, Sequence[str]],
+    counts: Sequence[str],
+) -> None:
+    """Refuse rows left out as totals that do not add up those that stay.
+
+    Rows are left out by the code of a place, or by the levels of an attribute in ``totals``.
+    """
+    frame = seen.frame
+    left_out = total_rows(frame, places)
+    keys = [*places, *totals]
+    marks = {}
+    for name in places:
+        marks[name] = left_out & blank_or_total(frame[name])
+    for name, values in totals.items():
+        marks[name] = frame[name].is_in(list(values)).fill_null(False)
+    gone = pl.select(pl.any_horizontal(marks.values())).to_series() if marks else None
+    if gone is None or not gone.any() or gone.all():
+        return
+    numbers = frame.select(keys).with_columns(
+        pl.Series(f"\0{k}", as_numbers(frame[name], seen)) for k, name in enumerate(counts)
+    )
+    values = [f"\0{k}" for k in range(len(counts))]
+    patterns = pl.DataFrame({f"{k}": mark for k, mark in enumerate(marks.values())})
+    wrong, checked = [], 0
+    for pattern in patterns.filter(gone).unique().iter_rows():
+        here = pl.select(
+            pl.all_horizontal(patterns[f"{k}"] == marked for k, marked in enumerate(pattern))
+        ).to_series()
+        fixed = [key for key, marked in zip(keys, pattern, strict=True) if not marked]
+        parts = numbers.filter(~gone)
+        rows = numbers.with_row_index("\0row").filter(here)
+        said = rows.filter(pl.any_horizontal(pl.col(values).is_not_null()))
+        sums = (
+            parts.group_by(fixed).agg(pl.col(values).sum())
+            if fixed
+            else parts.select(pl.col(values).sum())
+        )
+        both = (
+            said.join(sums, on=fixed, how="left", suffix="\0sum", nulls_equal=True)
+            if fixed
+            else said.join(sums, how="cross", suffix="\0sum")
+        )
+        differs = pl.any_horizontal(
+            (pl.col(one) != pl.col(f"{one}\0sum").fill_null(0)).fill_null(False) for one in values
+        )
+        checked += said.height
+        wrong += both.filter(differs)["\0row"].to_list()
+    if wrong:
+        refuse(
+            seen,
+            place=seen.rows.where([min(wrong)])[0],
+            found=f"a row of totals that does not add up the others ({checked - len(wrong)} of "
+            f"{checked} such rows agree)",
+            expected="totals that agree, or a file without them: a place may be missing, or stand "
+            f'twice. --leave-out "{keys[0]}=..." leaves rows out by a value, unseen',
+        )
+
+
+def _refuse_levels_told(made: Draft, kept: pl.DataFrame, counts: Ints) -> None:
+    """Refuse rows of which another column tells the level: all of each have the same people."""
+    for one in made.look.columns:
+        if one.name in made.places.columns or one.numeric or not 1 < one.number <= MOST_TOLD:
+            continue
+        values = kept[one.name].fill_null("")
+        sums = {
+            str(value): counts[(values == value).to_numpy()].sum(axis=0)
+            for value in values.unique(maintain_order=True)
+        }
+        for value, own in sums.items():
+            same = [other for other in sums if other != value and (sums[other] == own).all()]
+            if same and digits(own) >= SURE:
+                refuse(
+                    made.look,
+                    place=f"column {one.name!r}",
+                    found=f"the same people under {value!r} and {listed(same)}: several levels of "
+                    "place in one column",
+                    expected=f'rows of one level: --only "{one.name}={value}"',
+                )
+
+
+def refuse_levels_of_wide(made: Draft, told: Told) -> None:
+    """Refuse rows of a wide table that add up others, but for those that are left out."""
+    assert made.cells is not None
+    frame, column = made.look.frame, made.places.columns[-1]
+    kept = frame.filter(~frame[column].is_in(made.exclude.get(column, [])))
+    counts = numbers_of(kept, list(made.cells.levels_of), made.look.form)
+    _refuse_levels_told(made, kept, counts)
+    codes = kept[column].to_list()
+    refuse_levels_in_one_column(made.look, codes, counts, column=column, told=told)
+
+
+def refuse_levels_in_one_column(
+    seen: SeenFile, codes: Sequence[str], counts: Ints, *, column: str, told: Told
+) -> None:
+    """Refuse places of several levels below each other: a country, its districts, their towns.
+
+    ``counts`` has a row for each place, in the order of the file.
+    """
+    people = counts.sum(axis=1)
+    largest, whole = int(people.max(initial=0)), int(people.sum())
+    if told.kind is None and len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole > 0:
+        first = codes[int(people.argmax())]
+        refuse(
+            seen,
+            place=f"column {column!r}",
+            found=f"{first!r}, which has about as many people as all others together: a total?",
+            expected=f'--leave-out "{column}={first}", if it is; --kind wide or --kind long, if it '
+            "is a place like others",
+        )
+    sums = runs_that_add_up(counts.T)
+    levels = max(levels_below_each_other(people), counted_again(counts.T))
+    if not sums and levels == 1:
+        inside = _prefix_sums(codes, people) or _forms_of_codes(codes, people)
+        if not inside:
+            return
+        first, parts = inside
+    elif sums:
+        first, parts = codes[sums[0][0]], [codes[k] for k in sums[0][1]]
+    else:
+        first, parts = codes[int(people.argmax())], [f"all others {levels - 1} times over"]
+    refuse(
+        seen,
+        place=f"column {column!r}",
+        found=f"{first!r}, the total of {listed(parts)}: several levels of place in one column",
+        expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
+        'or --only "COLUMN=VALUE" takes those of one level',
+    )
+
+
+def _forms_of_codes(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
+    """A code and those of another form, where all of one form have the people of the other."""
+    forms: dict[str, list[int]] = {}
+    for k, code in enumerate(codes):
+        signs = re.sub(r"\d", "9", code)
+        letters = re.sub(r"[^\W\d_]+", "a", signs)
+        forms.setdefault(letters if "9" in letters else "", []).append(k)
+    several = [own for own in forms.values() if len(own) > 1]
+    for one in several:
+        for other in several:
+            sizes = int(people[one].sum()), int(people[other].sum())
+            alike = abs(sizes[0] - sizes[1]) <= ALIKE * sizes[1]
+            if len(one) < len(other) and alike and sizes[1] > 1000:
+                return codes[one[0]], [codes[k] for k in other]
+    return None
+
+
+def _prefix_sums(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
+    """A code and those that go on from it, where these have nearly all of its people."""
+    by_length: dict[int, list[int]] = {}
+    for k, code in enumerate(codes):
+        by_length.setdefault(len(code), []).append(k)
+    lengths = sorted(by_length)
+    for short, long in pairwise(lengths):
+        below: dict[str, list[int]] = {}
+        for k in by_length[long]:
+            below.setdefault(codes[k][:short], []).append(k)
+        agree = [
+            k
+            for k in by_length[short]
+            if len(own := below.get(codes[k], [])) >= 2
+            and people[k] > 100
+            and abs(int(people[own].sum()) - int(people[k])) <= 0.01 * people[k]
+        ]
+        if agree and 2 * len(agree) >= sum(codes[k] in below for k in by_length[short]):
+            return codes[agree[0]], [codes[k] for k in below[codes[agree[0]]]]
+    return None

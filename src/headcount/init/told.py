@@ -1,0 +1,121 @@
+"""What somebody says of a file before, or after, a look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headcount.errors import ConfigError, one_of
+from headcount.geography.build import CodeColumns, GeographySource, Prefixes
+from headcount.init.attributes import attribute_name
+
+GEOGRAPHY = (CodeColumns, Prefixes)
+
+FileKind = Literal["people", "dwellings", "long", "wide"]
+
+KINDS: dict[FileKind, str] = {
+    "people": "one row for each person",
+    "dwellings": "one row for each person, with the key of the dwelling",
+    "long": "one row for each place and group, with a number of people",
+    "wide": "one row for each place, with a column of counts for each group",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What is known before the look; what is not said here is found.
+
+    where
+        places       columns that say where, from the top down, or a geography
+        kind         what the table is
+        count        the column that says for how many people a row stands
+        key          the column that people of one dwelling share
+        attributes   the column of each attribute, by its name
+        universe     which columns of a wide table count the people: those called so, or whose
+                     names have it as a part
+        not_counts   columns that are left aside
+        only         rows that are read, by the values of columns; an empty text is no value
+        leave_out    rows that are not
+        blank_counts "zero" if counts that are not there are 0
+        sheet        the sheet of a file that has several
+        ages         whether small numbers in a column of ages are "years" or "codes" of groups
+    """
+
+    places: Sequence[str] | GeographySource = ()
+    kind: FileKind | None = None
+    count: str = ""
+    key: str = ""
+    attributes: Mapping[str, str] | None = None
+    universe: str = ""
+    not_counts: Sequence[str] = ()
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    leave_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    blank_counts: str = ""
+    ages: str = ""
+    sheet: str = ""
+
+    @classmethod
+    def by_words(
+        cls,
+        *,
+        kind: str = "",
+        places: str = "",
+        count: str = "",
+        key: str = "",
+        attributes: str = "",
+        universe: str = "",
+        not_counts: str = "",
+        only: Sequence[str] = (),
+        leave_out: Sequence[str] = (),
+        blank_counts: str = "",
+        ages: str = "",
+        sheet: str = "",
+    ) -> Told:
+        """What somebody has typed, names separated by commas; what is empty is found."""
+        kinds: dict[str, FileKind] = {one: one for one in KINDS}
+        if kind and kind not in kinds:
+            raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
+        for name, said, known in (
+            ("blank_counts", blank_counts, ("zero",)),
+            ("ages", ages, ("years", "codes")),
+        ):
+            if said and said not in known:
+                raise ConfigError(name, found=repr(said), expected=one_of(known))
+        columns = _names(attributes)
+        return cls(
+            places=_names(places),
+            kind=kinds.get(kind),
+            count=count if kind in ("long", "") else "",
+            key=key if kind in ("dwellings", "") else "",
+            attributes={attribute_name(one, set()): one for one in columns} if columns else None,
+            universe=universe,
+            not_counts=_names(not_counts),
+            only=_values("only", only),
+            leave_out=_values("leave_out", leave_out),
+            blank_counts=blank_counts,
+            ages=ages,
+            sheet=sheet,
+        )
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are named, which must exist."""
+        places = self.places.columns if isinstance(self.places, GEOGRAPHY) else self.places
+        attributes = (self.attributes or {}).values()
+        named = (*places, self.count, self.key, *attributes, *self.only, *self.leave_out)
+        return tuple(one for one in (*named, *self.not_counts) if one)
+
+
+def _names(typed: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in typed.split(",") if one.strip())
+
+
+def _values(option: str, typed: Sequence[str]) -> dict[str, list[str]]:
+    """Columns with values, from "year=2020" and the like."""
+    found: dict[str, list[str]] = {}
+    for one in typed:
+        column, sign, value = one.partition("=")
+        if not sign:
+            raise ConfigError(option, found=repr(one), expected='"COLUMN=VALUE"')
+        found.setdefault(column.strip(), []).append(value.strip())
+    return found

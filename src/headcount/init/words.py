@@ -1,0 +1,91 @@
+"""Words in the names of columns. They may forbid a reading; what adds up is what allows one."""
+
+from __future__ import annotations
+
+import re
+
+
+def _any(*words: str) -> re.Pattern[str]:
+    """One of these words among those of a name (in small letters, parted by blanks)."""
+    return re.compile(rf"(?:^| )(?:{'|'.join(' '.join(words).split())})(?: |$)")
+
+
+TIME = _any(
+    "year yr jahr año ano anio année annee anno rok vuosi år aar jaar aasta aastat gads",
+    "time tid zeit temps tiempo tempo tijd period periode période periodo zeitraum",
+    "date datum fecha dato stichtag quarter quartal kvartal trimestre trimester kwartaal",
+    "month monat mes mois maand måned maaned wave welle census vintage season semester",
+)
+"""When something was counted."""
+
+FILLERS = _any("reference ref census survey of the code id enumeration cd nr no key name")
+
+NO_TIME = re.compile(
+    r"birth|born|dob|geb|naiss|nacim|nasc|built|baujahr|arriv|immig|marri|moved|school|grad|since"
+    r"|first|entry|age"
+)
+"""Times in somebody's life."""
+
+_THINGS = (
+    r"households?|hhs?|dwellings?|housing|families|homes|houses|houselisting|vehicles|cars|computers?"
+    r"|televisions?|radios?|phones?|internet|votes?|ballots|schools|farms|buildings|structures|rooms"
+    r"|bedrooms|haushalte?|wohnungen|wohngebäude|gebäude|hogares|viviendas|ménages|menages|logements"
+    r"|familles|familias|famiglie|abitazioni|huishoudens|woningen|hushåll|husholdninger|boliger"
+    r"|talouksia|leibkonnad|domicilios|domicílios|marriages|divorces|births|deaths|geburten"
+    r"|sterbefälle|income|wages?|salary|earnings|money|revenue|gdp|density|dichte|rate|ratio|index"
+    r"|percent\w*|pct|shares?|anteil|prozent|proportion"
+)
+THINGS = re.compile(rf"(^| )({_THINGS})( |$)|%")
+"""Households, homes, events, money and shares: no people."""
+
+OTHER_UNITS = re.compile(
+    rf"(^| )({_THINGS}|area\w*|aland|awater|water|land|sq ?km|km ?2|km|sqmi|acres|ha|costs?|price"
+    r"|median|mean|average|avg|prop|lat|lon|long|lng|latitude|longitude|x|y|objectid|fid|id|gid"
+    r"|codes?|fips|year|units?|fläche|superficie|oppervlakte|areal|shape\w*)( |$)|%|€|\$|£"
+)
+"""These, and numbers that are no counts at all."""
+
+DWELLING = _any(
+    "owned owner owners owning rented renter renters renting vacant occupied unoccupied detached",
+    "apartment apartments flat flats dwelling piped electricity toilet mortgage tenancy rooms",
+    "bedrooms household households famil eigentümer mieter bewohnt leerstehend propia alquilada",
+)
+"""Levels that homes have, and people do not."""
+
+POPULATION = re.compile(
+    r"(^| )(pop|tot ?pop|popn|popbase|population|populations|persons?|people|inhabitants"
+    r"|residents|headcount|einwohner|bevölkerung|bevoelkerung|personen|población|poblacion"
+    r"|personas|habitantes|população|populacao|pessoas|habitants|personnes|effectif|inwoners"
+    r"|bevolking|folkemængde|folkmängd|folkmangd|folkemengde|befolkning|personer|popolazione"
+    r"|abitanti|residenti|ludność|osoby|obyvatelstvo|väestö|rahvaarv|nüfus)( |$)"
+)
+"""Numbers of people."""
+
+PERSON_ID = re.compile(
+    r"(^| )((person|pers|individual|simulant|respondent|patient|employee|resident|citizen) ?"
+    r"(id|no|nr|num|number|key|code)|pid|pin|nin|personid|personnr|person id)( |$)"
+)
+"""An id of a person."""
+
+MEASURED = _any(
+    "indicator indikator measure measures variable variabel variables series statistic statistics",
+    "metric item unit units einheit unidad unité merkmal estimate kpi figure",
+)
+"""Columns that say what a row counts."""
+
+WEIGHT = re.compile(
+    r"(^| )(\w*weights?|\w*wgt\w*|wt|wts|\w*perwt\w*|\w*hhwt\w*|\w*pwt\w*|[a-z]*wt(finl|supp)?\d*"
+    r"|pweight\w*|gewicht\w*|hochrechnung\w*|poids|pondera\w*|peso|pesos|vikt|vekt|waga"
+    r"|expansion factor|samplerate|sample rate|sampling\w*)( |$)"
+)
+"""How many people somebody in a sample stands for."""
+
+PERSONAL = re.compile(
+    r"(^| )(first ?names?|last ?names?|middle ?names?|full ?names?|surnames?|given ?names?"
+    r"|forenames?|maiden ?names?|vornamen?|nachnamen?|familiennamen?|nombres?|apellidos?|prénoms?"
+    r"|prenoms?|noms? de famille|initials?|middle initial|dob|date of birth|birth ?dates?"
+    r"|birth ?days?|geburtsdatum|geburtstag|fecha de nacimiento|date de naissance|ssn|itin"
+    r"|social security\w*|passport\w*|phones?|telephones?|e ?mails?|street\w*|address\w*"
+    r"|house ?number|unit ?number|po ?box|guardian\w*|spouse name|username|national id)( |$)"
+)
+"""What names or finds a person: neither a place nor an attribute."""

@@ -1,0 +1,144 @@
+"""What adds up in a table of counts: totals among its columns or rows, and people counted twice.
+
+Columns are compared in all rows at once by one number each, a sum of their entries with random
+weights modulo 2^64. Such numbers add up where the columns do, and else all but never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log10
+
+import numpy as np
+
+from headcount.arrays import Ints
+
+SURE = 4.0
+"""Digits that must agree by more than chance, before a sum counts as one."""
+
+NEARLY, MOSTLY = 0.01, 0.5
+"""A sum is nearly one if it is off by no more than 1 % in all rows, or holds in half of them."""
+
+MOST_FAMILIES = 6
+"""How often the same people may be counted one beside the other."""
+
+
+@dataclass(frozen=True)
+class NearSum:
+    """A column that is nearly the sum of others.
+
+    where
+        total     the column
+        parts     those that it nearly adds up
+        wrong     the rows in which it does not
+        off       by how much, in the first of them
+    """
+
+    total: int
+    parts: tuple[int, ...]
+    wrong: Ints
+    off: int
+
+
+def digits(counts: Ints) -> float:
+    """How many digits of evidence numbers carry that agree."""
+    return float(np.log10(1.0 + np.abs(counts)).sum())
+
+
+def runs_that_add_up(counts: Ints) -> list[tuple[int, tuple[int, ...]]]:
+    """Columns (of rows x columns) that in every row are the sum of those next to them.
+
+    Totals of totals are found too: what a total adds up is one item of the next. Totals may stand
+    before their parts or after them; at least two of the parts are not empty.
+    """
+    number = counts.shape[1]
+    marks = _marks(counts)
+    filled = counts.max(axis=0, initial=0) > 0
+    best: list[tuple[int, tuple[int, ...]]] = []
+    for order in (range(number - 1, -1, -1), range(number)):
+        found: list[tuple[int, tuple[int, ...]]] = []
+        items: list[int] = []  # the nearest last
+        for k in order:
+            near = np.array(items[::-1], dtype=np.int64)
+            sums = np.cumsum(marks[near]) if len(near) else marks[:0]
+            (hits,) = np.nonzero(sums == marks[k])
+            parts = next(
+                (near[: hit + 1] for hit in hits if filled[near[: hit + 1]].sum() >= 2), None
+            )
+            if filled[k] and parts is not None:
+                found.append((k, tuple(parts.tolist())))
+                del items[len(items) - len(parts) :]
+            items.append(k)
+        chance = sum(digits(counts[:, k]) - log10(number) for k, _ in found)
+        if chance >= SURE and len(found) > len(best):
+            best = found
+    return best
+
+
+def _marks(counts: Ints) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """One number for each column, which add up where the columns do in every row."""
+    weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
+    sums = [int((column.astype(np.uint64) * weights).sum()) for column in counts.T]
+    return np.array(sums, dtype=np.uint64)
+
+
+def nearly_sums(counts: Ints, *, among: Sequence[int] = ()) -> Iterator[NearSum]:
+    """Columns that are nearly the sum of all others, or of a run that begins beside them."""
+    number = counts.shape[1]
+    for k in among or range(number):
+        after, before = list(range(k + 1, number)), list(range(k - 1, -1, -1))
+        for side in (before + after, after, before):
+            if (found := _nearest(counts, k, side)) is not None:
+                yield found
+                break
+
+
+def _nearest(counts: Ints, k: int, side: Sequence[int]) -> NearSum | None:
+    """The first columns of a side whose sum is nearly a column, if there are any."""
+    own = counts[:, k]
+    filled = own > 0
+    if len(side) < 2 or not filled.any():
+        return None
+    sums = np.cumsum(counts[:, list(side)], axis=1)[:, 1:]
+    off = np.abs(sums[filled] - own[filled, None])
+    holds = (off == 0).mean(axis=0)
+    near = (off <= NEARLY * own[filled, None]).all(axis=0)
+    # Small numbers are near each other by chance, and equal to each other too.
+    few = digits(own[filled]) - log10(len(side)) < SURE
+    likely = np.flatnonzero((holds >= MOSTLY) | (near & (holds > 0)) | (near & (len(own) >= 3)))
+    if few or not len(likely):
+        return None
+    # A part that is nearly all of the sum is no sign of a total.
+    for at in sorted(likely.tolist(), key=lambda at: -float(holds[at])):
+        parts = list(side[: at + 2])
+        shares = counts[:, parts].sum(axis=0)
+        if len(parts) >= 2 and shares.max() <= 0.98 * shares.sum():
+            wrong = np.flatnonzero(sums[:, at] != own)
+            first = int(own[wrong[0]] - sums[wrong[0], at]) if len(wrong) else 0
+            return NearSum(k, tuple(parts), wrong, first)
+    return None
+
+
+def counted_again(counts: Ints) -> int:
+    """How many runs of columns have the same sum in every row: the same people so often."""
+    sums = np.cumsum(counts, axis=1)
+    whole = sums[:, -1]
+    if digits(whole) < SURE:
+        return 1
+    for times in range(MOST_FAMILIES, 1, -1):
+        cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
+        if counts.shape[1] > times + 1 and all(cut.any() for cut in cuts):
+            return times
+    return 1
+
+
+def levels_below_each_other(people: Ints) -> int:
+    """How many levels of place stand in one column, where the largest row is the whole of each."""
+    largest, whole = int(people.max(initial=0)), int(people.sum())
+    if len(people) < 5 or log10(1 + largest) < SURE:
+        return 1
+    for levels in range(2, MOST_FAMILIES + 1):
+        if abs(whole - levels * largest) <= max(1, largest // 200):
+            return levels
+    return 1
