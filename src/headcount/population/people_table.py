@@ -113,8 +113,8 @@ def several_times(overlap: int) -> str:
     if overlap == 1:
         return ""
     return (
-        f"; but a person may be counted in up to {overlap} cells or rows, and for such a person the "
-        f"loss is up to {overlap} times the one that is stated"
+        f"; but a person may be counted in up to {overlap} cells or rows, and for such a person "
+        f"the loss is up to {overlap} times the one that is stated"
     )
 
 
