@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import headcount
 from headcount import compiled
@@ -307,6 +308,17 @@ def test_a_product_and_a_sum_are_rounded_one_after_the_other():
 @kernel
 def left_over(a, b, c):
     return a * b - c
+
+
+def test_nobody_waits_for_a_process_that_is_stopped(empty, monkeypatch, caplog):
+    monkeypatch.setattr(compiled, "WAIT", 0.1)
+    outer: Any = kernel(doubled)
+    path = outer._cache._index.with_suffix(".lock")
+    path.parent.mkdir(parents=True)
+    with FileLock(path), caplog.at_level(logging.INFO), forced("compiled"):
+        assert outer(np.arange(3)) == 6
+    assert "doubled" in caplog.text
+    assert "compiled without waiting for others" in caplog.text
 
 
 def test_compiling_is_said_once(empty, caplog):

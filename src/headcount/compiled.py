@@ -56,6 +56,9 @@ given to would be compiled twice."""
 COMPILING = 450_000
 """Work that is worth compiling one function, in the same unit."""
 
+WAIT = 600.0
+"""Seconds after which a process that holds a loop counts as stopped; only time depends on it."""
+
 _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, ValueError)
 
 
@@ -352,9 +355,9 @@ class _Kept(caching.FunctionCache):
         _say_once()
         try:
             make_private(self._index.parent)
-            lock.acquire()
-        except (OSError, NotImplementedError) as error:  # a file system without locks
-            log.info("%s: %s", self._index, error)
+            lock.acquire(timeout=WAIT)
+        except (OSError, NotImplementedError) as error:  # held for long, or no locks here at all
+            log.info("%s: compiled without waiting for others: %s", self._index, error)
             return
         self._lock = lock
 
