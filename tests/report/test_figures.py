@@ -163,16 +163,20 @@ def test_charts_hold_the_rows_and_fill_their_column():
         assert chart_spec(chart, static=True)["width"] == STATIC_WIDTH
 
 
+MUCH: Any = "much"
+"""No opacity."""
+
+
 def test_a_chart_is_checked_when_it_is_written_and_not_before():
     @checked_as_a_whole
     def wrong() -> Any:
-        return alt.Chart(level_frame()).mark_point(opacity="much").encode(x="error:Q")
+        return alt.Chart(level_frame()).mark_point(opacity=MUCH).encode(x="error:Q")
 
     chart = wrong()
     with pytest.raises(alt.utils.schemapi.SchemaValidationError, match="much"):
         chart_spec(chart)
     with pytest.raises(alt.utils.schemapi.SchemaValidationError, match="much"):
-        alt.MarkDef(type="point", opacity="much")  # others' charts are checked part by part
+        alt.MarkDef(type="point", opacity=MUCH)  # others' charts are checked part by part
 
 
 def test_a_figure_is_written_once_for_its_page_and_its_files():
@@ -180,7 +184,7 @@ def test_a_figure_is_written_once_for_its_page_and_its_files():
     figure = Figure(name="one", caption="**Errors fall.** All.", alt="points", chart=chart)
     assert figure.spec is figure.spec
     for words in ({}, {"alt_text": "points"}, {"static": True, "title": "Errors fall"}):
-        assert chart_spec(figure.spec, **words) == chart_spec(chart, **words)  # type: ignore[arg-type]
+        assert chart_spec(figure.spec, **words) == chart_spec(chart, **words)
     assert figure.spec == chart_spec(chart)  # and is not changed by it
 
 

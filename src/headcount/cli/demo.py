@@ -20,7 +20,7 @@ def demo(
     """Protect made-up people in eight ways, attack each, and compare them in a report.
 
     Noise with a guarantee (TopDown, with pooling, plain) beside swapping, suppression, cell keys
-    and rounding, on towns of 6,000 people. The config is written beside the report, to be changed
+    and rounding, on towns of 4,000 people. The config is written beside the report, to be changed
     and given to ``headcount compare``.
 
     Example: headcount demo

@@ -98,7 +98,7 @@ PRESETS = {
         audit_every=True,
     ),
 }
-PRESETS["demo"] = replace(PRESETS["quick"], replicates=3, attack_units=12)
+PRESETS["demo"] = replace(PRESETS["quick"], replicates=3, attack_units=8)
 
 
 @dataclass(frozen=True, kw_only=True)
