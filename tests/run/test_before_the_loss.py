@@ -148,6 +148,8 @@ def test_pooled_answers_beyond_the_free_disk_are_refused(
         "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
     )
     said = refused(town, 'name = "topdown"\nepsilon = 1\npool = true')
-    assert "topdown: pool: found 0.3 KiB of pooled answers (from tract up), expected at most" in said
+    assert (
+        "topdown: pool: found 0.3 KiB of pooled answers (from tract up), expected at most" in said
+    )
     assert "at most the 0.1 KiB that are free" in said
     assert "or pool_from a higher level" in said

@@ -172,7 +172,8 @@ def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
 def test_a_damaged_note_is_found(town: Path):
     note = town / "people.csv.ledger.json"
     known = json.loads(note.read_text())
-    for damaged in ({}, [], {**known, "spends": "many"}, {**known, "spends": None}):
+    notes: list[object] = [{}, [], {**known, "spends": "many"}, {**known, "spends": None}]
+    for damaged in notes:
         note.write_text(json.dumps(damaged))
         with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
             protect_run(write_config(town, run=LEDGER, out="second"))
