@@ -18,7 +18,7 @@ from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
 from headcount.errors import ConfigError, HeadcountError
-from headcount.processes import environment, python_command
+from headcount.processes import apart, python_command, refuse_stopped
 from headcount.solve.mip import Program
 
 _log = logging.getLogger(__name__)
@@ -174,8 +174,9 @@ def _cp_sat(what: str, questions: Sequence[Any], seconds: float) -> list[Any] | 
         capture_output=True,
         text=True,
         check=False,
-        env=environment(),
+        **apart(),
     )
+    refuse_stopped()
     if done.returncode not in (0, raised):
         _log.warning("attack: CP-SAT ended with %d: not proven", done.returncode)
         return None
