@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from time import sleep
 from types import FrameType
+from typing import Any
 
 HOME = Path(__file__).resolve().parents[1]
 """Where headcount itself was imported from: always right, since it is running."""
@@ -24,6 +25,10 @@ FOLLOWS = "HEADCOUNT_FOLLOWS_STDIN"
 
 PATIENCE = 10.0
 """Seconds that a process has to end after it was asked to."""
+
+
+_STOPPED = Event()
+_ENDINGS: list[Callable[[], None]] = []
 
 
 class Terminated(KeyboardInterrupt):
@@ -71,6 +76,26 @@ def environment(*without: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": places, "PYTHONSAFEPATH": "1"}
 
 
+def apart() -> dict[str, Any]:
+    """How a process is started that answers this one: a signal to a whole group is not for it.
+
+    Else Ctrl-C would end a solver before its caller, who would take that for an answer.
+    """
+    return {"env": environment(), **({"process_group": 0} if os.name == "posix" else {})}
+
+
+def when_stopped(end: Callable[[], None]) -> Callable[[], None]:
+    """Call this first when somebody stops the command: it ends what threads are waiting for."""
+    _ENDINGS.append(end)
+    return end
+
+
+def refuse_stopped() -> None:
+    """In a thread of a command that was stopped: no further, and nothing is taken for a result."""
+    if _STOPPED.is_set():
+        raise Terminated(signal.SIGTERM)
+
+
 def own_process() -> None:
     """For a command, whose process is headcount's own.
 
@@ -79,15 +104,19 @@ def own_process() -> None:
     nothing from the folder that this one works in.
     """
     os.environ["PYTHONSAFEPATH"] = "1"
-    for name in ("SIGTERM", "SIGHUP") if current_thread() is main_thread() else ():
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP") if current_thread() is main_thread() else ():
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in usual:
             signal.signal(number, _stop)
     if os.environ.pop(FOLLOWS, ""):
         Thread(target=_follow, daemon=True).start()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    _STOPPED.set()
+    for end in _ENDINGS:
+        end()
     raise Terminated(number)
 
 

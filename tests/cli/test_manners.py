@@ -245,6 +245,44 @@ main()
     assert (protect_run(config) / "release/manifest.json").is_file()
 
 
+ENDLESS = """
+import sys
+from headcount.engines.local import LocalEngine
+from headcount.run import protect
+from headcount.solve import worker
+worker.COMMAND = [sys.executable, "-c", "import time; time.sleep(600)"]
+def solve(number):
+    print("solving", flush=True)
+    try:
+        worker.solve_apart(None)
+    except Exception as error:  # as attacks do: without an answer nothing is proven
+        print("taken for an answer", error)
+protect.protect = lambda *_, **__: list(LocalEngine(2).map(solve, [1, 2]))
+sys.argv = ["headcount", "protect", sys.argv[1]]
+from headcount.cli.app import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals of Unix")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_solver_at_work_ends_with_its_command_and_gives_no_answer(town: Path, name: str):
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(write_config(town))],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["solving\n"] * 2
+        os.killpg(process.pid, signal.Signals[name])  # all of them, as a terminal does
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (128 + signal.Signals[name], "")
+    assert err.splitlines()[-1] == "stopped: the same command resumes"
+
+
 def test_a_stopped_command_without_a_run_says_that_nothing_is_half_written(
     say: Say, town: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -395,6 +395,45 @@ class _Noon:
         return "1 January 2030, 12:00 UTC"
 
 
+def test_what_the_curator_has_of_a_case_is_below_the_cache_and_goes(tmp_path, monkeypatch):
+    write_town(tmp_path)
+    write_config(tmp_path)
+    cache, seen = tmp_path / "compared.cache", []
+    left = cache / "handed-of-a-killed-process"
+    left.mkdir(parents=True)
+    (left / "witnesses.parquet").write_text("the truth")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # any use of it fails
+    write = _choice.write_witnesses
+
+    def look(path: Path, *arguments: Any, **named: Any) -> None:
+        write(path, *arguments, **named)
+        seen.append((path, stat.S_IMODE(path.stat().st_mode), left.exists()))
+
+    monkeypatch.setattr(_choice, "write_witnesses", look)
+    settings = quick(methods=("suppression", "cell-key"))
+    compare_run(tmp_path / "config.toml", settings, out=tmp_path / "compared")
+    assert seen
+    assert {(path.parent.parent, mode, old) for path, mode, old in seen} == {(cache, 0o600, False)}
+    assert {path.suffix for path in cache.iterdir()} == {".frames"}
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+
+
+def test_without_a_cache_it_is_in_a_folder_of_its_own_and_those_of_killed_processes_go(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, others = tmp_path / "headcount-handed-x", tmp_path / "handed-by-another-program"
+    for folder in (left, others):
+        folder.mkdir()
+        (folder / "some").write_text("text")
+    case = Case(name="one", mechanism=Geometric(epsilon=Fraction(1)))
+    for one in releases(case, Tabulated.of(uniform(seed=1)), seed=0):
+        inside = one.truth.folders[0]
+        assert (inside.parent, left.exists()) == (tmp_path, False)
+        assert stat.S_IMODE(inside.stat().st_mode) == 0o700
+    assert [path.name for path in tmp_path.iterdir()] == [others.name]
+
+
 def to_publish(folder: Path) -> dict[str, bytes]:
     public = folder / "compared" / "publish"
     files = sorted(path for path in public.rglob("*") if path.is_file())

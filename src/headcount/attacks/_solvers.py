@@ -23,7 +23,7 @@ from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import NO_END, Problem
 from headcount.attacks.intervals import Contradiction
 from headcount.errors import ConfigError, HeadcountError
-from headcount.processes import environment, python_command
+from headcount.processes import apart, python_command, refuse_stopped
 from headcount.solve.mip import MachineError, Program
 
 _log = logging.getLogger(__name__)
@@ -198,14 +198,15 @@ def _cp_sat(what: str, questions: Sequence[Any], steps: int) -> list[Any] | None
             capture_output=True,
             text=True,
             check=False,
-            env=environment(),
             timeout=patience,
+            **apart(),
         )
     except subprocess.TimeoutExpired:
         raise MachineError(
             f"CP-SAT: found no answer after {patience:,.0f} s, expected one within its steps: not "
             "finished on this machine"
         ) from None
+    refuse_stopped()
     if done.returncode == -getattr(signal, "SIGKILL", 0) != 0:
         raise MachineError(
             "CP-SAT: found its process killed, expected an answer: not finished on this machine; "

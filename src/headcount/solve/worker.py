@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats
-from headcount.processes import environment, python_command
+from headcount.processes import apart, python_command, refuse_stopped, when_stopped
 from headcount.solve.mip import ENDLESS, MachineError, Program, SolverError, load
 
 COMMAND = python_command("headcount.solve.worker")
@@ -67,8 +67,14 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment(),
+            **apart(),
         )
+        _alive.add(self)
+        try:
+            refuse_stopped()  # since all that were there have been ended
+        except BaseException:
+            self.close()
+            raise
 
     def ask(
         self, program: Program, options: Mapping[str, float | str], patience: float | None = None
@@ -90,6 +96,7 @@ class Worker:
             to.flush()
             answer = pickle.load(back)
         except (OSError, EOFError, pickle.UnpicklingError):
+            refuse_stopped()
             if late.finished.is_set():
                 raise MachineError(
                     f"HiGHS: found no answer after {patience:,.0f} s, expected one within its "
@@ -109,9 +116,14 @@ class Worker:
         _spent.append(seconds)
         return SolverAnswer(*found)
 
-    def close(self) -> None:
-        """End the process."""
+    def kill(self) -> None:
+        """End the process: whoever waits for its answer finds it gone."""
         self._process.kill()
+
+    def close(self) -> None:
+        """End the process, and let go of it."""
+        _alive.discard(self)
+        self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 try:
@@ -122,12 +134,19 @@ class Worker:
 
 
 _idle: SimpleQueue[Worker] = SimpleQueue()
+_alive: set[Worker] = set()
 _spent: list[float] = []
 
 
 def worker_seconds() -> float:
     """CPU seconds that workers have spent on answers so far: a process's own clock has none."""
     return sum(_spent)
+
+
+@when_stopped
+def _end_all() -> None:
+    for worker in list(_alive):
+        worker.kill()
 
 
 @atexit.register
