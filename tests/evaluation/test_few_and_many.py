@@ -4,6 +4,8 @@ computed is left out with its reason.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -58,7 +60,7 @@ def test_one_person_in_tables_without_sums_is_evaluated_without_averaging():
     "mechanism",
     [
         Identity(),
-        Geometric(epsilon=1),
+        Geometric(epsilon=Fraction(1)),
         CellKey(tables="auto", below=3),
         Rounding(tables="auto", how="nearest"),
         Suppression(rule="complementary", tables="auto", effort=0, audit=10),
@@ -74,7 +76,7 @@ def test_nobody_and_one_person_are_evaluated_and_reported(mechanism, counts):
 
 def test_errors_beyond_the_curve_leave_the_loss_out():
     data = people(2**50, 1, 2**50)
-    release = protect(data, Geometric(epsilon="1/100000000000"), seed=1)
+    release = protect(data, Geometric(epsilon=Fraction(1, 10**11)), seed=1)
     choice = Choice(metrics=("empirical-privacy-loss",), attacks=())
     (left_out,) = evaluate(release, Truth.of(data.counts), choice=choice).not_computed
     assert "one point per person" in left_out.why
@@ -96,7 +98,9 @@ def test_more_people_than_sums_are_exact_for_are_refused_before_the_work(mechani
 
 def test_more_people_than_memory_holds_are_not_swapped():
     with pytest.raises(InputError, match="person swapping: people: found more than fit"):
-        PersonSwapping(level="tract", rate="1/2", kind="random").check(people(2**60).population)
+        PersonSwapping(level="tract", rate=Fraction(1, 2), kind="random").check(
+            people(2**60).population
+        )
 
 
 def test_a_table_of_others_that_lacks_every_total_is_scored(tmp_path):
