@@ -145,6 +145,8 @@ def spent(ledger: Path) -> tuple[Fraction, int]:
                 "run_id NOT IN (SELECT run_id FROM event WHERE state = 'void')"
             ).fetchall()
             rows = connection.execute("SELECT count(*) FROM spend").fetchone()[0]
+        if any(len(str(charge).lower().partition("e")[2]) > 4 for (charge,) in charges):
+            raise Unreadable("an exponent that would take hours")
         return sum((Fraction(charge) for (charge,) in charges), Fraction(0)), rows
     except (sqlite3.Error, ValueError, ZeroDivisionError, TypeError) as error:
         raise Unreadable(str(error)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from headcount.population._placed import Placed, placed
-from tests.fuzz import base, cases, mutate, tally
+from tests.fuzz import base, cases, mutate, named, tally
 from tests.fuzz.cases import KINDS, Verdict, judge
+from tests.fuzz.files import named_files
 from tests.fuzz.runner import run, summary
 
 SEED = 20261115
@@ -39,6 +41,48 @@ def test_damaged_input_is_refused_or_released_rightly(tmp_path: Path):
     for kind in KINDS:  # neither all sound nor all damaged beyond use
         assert ends[kind, "released"]
         assert ends[kind, "refused"]
+
+
+WRITTEN = {
+    *("OutputSettings.out", "OutputSettings.workspace", "RunSettings.out", "RunSettings.workspace"),
+    *("attack difference --out", "attack link --out", "attack reconstruct --out"),
+    *("attack reidentify --out", "bench --directory", "bench --json", "compare --out"),
+    *("compare --progress_file", "demo --out", "evaluate --out", "init --out", "intervals --out"),
+    *("protect --progress_file", "report --out", "ledger init --ledger"),
+}
+"""What is made, not read."""
+ELSEWHERE = {
+    "compare --config": "read by the reader of check and protect, and then by none for hours",
+    "studio --folder": "a folder whose files the other commands read",
+    "bench --persons": "a benchmark of one's own file, for developers",
+}
+BY_KIND = {
+    "config": {"check --config", "protect --config"},
+    "csv": {
+        *("Microdata.file", "Microdata.units", "CountsTable.file", "CountsTable.units"),
+        *("HouseholdTables.persons", "HouseholdTables.dwellings", "HouseholdTables.units"),
+    },
+    "ledger": {
+        *("RunSettings.ledger", "ledger show --ledger", "ledger history --ledger"),
+        *("ledger void --ledger", "ledger void --run", "close --ledger"),
+    },
+}
+
+
+def test_every_file_that_a_key_or_an_option_names_is_damaged():
+    covered = {one for scene in named.SCENES for one in scene.covers.split(", ")}
+    covered |= {one for those in BY_KIND.values() for one in those}
+    assert named_files() == covered | WRITTEN | ELSEWHERE.keys()
+
+
+@pytest.mark.parametrize("number", range(len(named.SCENES)))
+def test_every_scene_is_sound_and_one_damaged_file_is_refused_or_read(number: int, tmp_path: Path):
+    scene = named.SCENES[number]
+    cases._copy(f"scene {number}", tmp_path)
+    with contextlib.chdir(tmp_path):
+        for command in scene.commands:
+            answer = cases.headcount(*command.split())
+            assert not answer.code or command.startswith("close "), answer.err
 
 
 def sound(folder: Path, population: base.Tree = base.MICRODATA) -> Verdict:

@@ -318,6 +318,13 @@ def test_a_ppmf_is_read_by_the_columns_it_has(
     release = read_foreign(tmp_path / "ppmf.csv", truth.counts.schema, truth.counts.geography)
     assert len(release.schema.names) == names
     assert np.array_equal(release.at("block"), truth.on(release).counts.dense())
+    for damaged in (f"{lines[1]},9", "\udcff" + lines[1], f'"{lines[1]}'):
+        text = "\n".join([*lines, damaged]) + "\n"
+        (tmp_path / "damaged.csv").write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(
+            InputError, match=r"damaged.csv: found what cannot be read: .* as the first"
+        ):
+            read_foreign(tmp_path / "damaged.csv", truth.counts.schema, truth.counts.geography)
     bad = [*lines, f"x,44,007,000100,1,9999,{values}", f"x,44,007,000100,1,1000,{values[:-2]}99"]
     (tmp_path / "bad.csv").write_text("\n".join(bad) + "\n")
     with pytest.raises(InputError) as caught:

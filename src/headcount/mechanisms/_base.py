@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import ConfigError, did_you_mean
+from headcount.errors import ConfigError, TruthError, did_you_mean
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
@@ -75,6 +75,13 @@ class Pooling:
     answers: int
     bytes: int
     words: str
+
+
+def refuse_too_many(counts: Counts, *, name: str) -> None:
+    """Refuse more people than floats count exactly; the message gives no number of them."""
+    if int(counts.totals().sum()) > LARGEST_COUNT:
+        expected = "counts that floats hold exactly"
+        raise TruthError(name, found="more than 2^40 people", expected=expected)
 
 
 class MethodBase(ABC):

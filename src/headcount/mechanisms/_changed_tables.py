@@ -20,7 +20,13 @@ from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.fields import FilePath, Named
 from headcount.geography import Geography
-from headcount.mechanisms._base import COPIES, SCALAR, Context, TablesOutcome
+from headcount.mechanisms._base import (
+    COPIES,
+    SCALAR,
+    Context,
+    TablesOutcome,
+    refuse_too_many,
+)
 from headcount.mechanisms._key_file import check_key_file, check_use
 from headcount.mechanisms._own_tables import AUTO, NOTHING, GroupsTable, Keyed, TablesField, plain
 from headcount.mechanisms._table_method import TableMethod
@@ -134,7 +140,7 @@ class ChangedTables(TableMethod):
         if counts.weight != 1:
             self.refuse_weight(counts.weight)
         self.check_counts(counts)
-        self.refuse_too_many(counts)
+        refuse_too_many(counts, name=self.name)
         made = self.made(counts.schema, counts.geography)
         self.refuse_tables(counts, made)
         return made

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from headcount.errors import ConfigError, TruthError
+from headcount.errors import ConfigError
 from headcount.fields import Pairs
 from headcount.geography import Geography
-from headcount.mechanisms._base import LARGEST_COUNT, PostTabular
+from headcount.mechanisms._base import PostTabular
 from headcount.mechanisms._own_tables import NameLists, OwnTables, TablesField, frozen
 from headcount.mechanisms.suppression.rules import find_tables, known_tables
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
-from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import levels_of
 from headcount.tabulate.published import TableCells
 
@@ -94,15 +93,6 @@ class TableMethod(PostTabular):
             return found
         tables = own.on(schema, geography, lowest_of_all=self.lowest)
         return tuple(table.on(schema) for table in tables)
-
-    def refuse_too_many(self, counts: Counts) -> None:
-        """Refuse more people than relations between tables can be checked for; gives no number."""
-        if int(counts.totals().sum()) > LARGEST_COUNT:
-            raise TruthError(
-                self.name,
-                found="more than 2^40 people",
-                expected="counts that floats hold exactly",
-            )
 
     def where(self, made: Sequence[TableCells], geography: Geography) -> Iterator[tuple[int, str]]:
         """Each table, by its number, at each of its levels."""

@@ -130,7 +130,7 @@ def read_ppmf(
             found[attribute.name] = (column, _levels(attribute, role, column, str(path)))
     names = tuple(name for name in schema.names if name in found)
     used = [*PLACE, *(found[name][0] for name in names)]
-    counted = _alike(path, lines.with_row_index("row").select("row", *used), used)
+    counted = _alike(path, lines.with_row_index("row"), used)
     text = open_text(path, form, too_large(str(path)))
     problems = Problems(str(path), lambda rows: text.lines(rows))
     row = counted["row"].to_numpy().astype(np.int64)
@@ -211,14 +211,20 @@ def _scan(path: Path, fields: Sequence[str]) -> pl.LazyFrame:
 
 def _alike(path: Path, lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
     """How many lines are alike in some columns, and the first of them."""
-    counted = lines.group_by(columns).agg(pl.col("row").min(), pl.len().alias("n"))
+    # All columns are parsed: only then does polars refuse lines with more fields.
+    blank = pl.all_horizontal(pl.all().is_null()).alias("\0blank")
+    counted = (
+        lines.with_columns(blank)
+        .group_by(columns)
+        .agg(pl.col("row").min(), pl.len().alias("n"), pl.col("\0blank").any())
+    )
     try:
-        return counted.collect(engine="streaming").sort("row")
+        return counted.collect(engine="streaming").drop("\0blank").sort("row")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(
             str(path),
             found=f"what cannot be read: {str(error).splitlines()[0]}",
-            expected="lines of UTF-8 with as many fields between bars as the first",
+            expected="lines of UTF-8 with as many fields as the first",
         ) from None
 
 

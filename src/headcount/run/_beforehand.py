@@ -150,8 +150,10 @@ def _refuse_other(made: Release, read: Release) -> None:
 
 
 def _counts_in(release: Release) -> dict[tuple[str, str], Dense]:
+    """All counts that files have: of impossible cells they have none."""
     if isinstance(release, CountsRelease):
-        return {("", level): dense(one) for level, one in release.tables.items()}
+        there = release.schema.possible
+        return {("", level): dense(one)[:, there] for level, one in release.tables.items()}
     return {(one.name, one.level): one.value for one in release.as_tables().published}
 
 

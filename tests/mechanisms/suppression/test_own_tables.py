@@ -226,6 +226,21 @@ def test_costs_decide_which_cells_are_spared(counts, tmp_path):
     assert 2 * int((dear.withheld & spare).sum()) < int(spare.sum())
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("costs.csv", b"unit,cost\na,2\nb,2,9\n"),
+        ("costs.csv", b"unit,cost\n\xff\xfe,2\n"),
+        ("costs.csv", b""),
+        ("costs.parquet", b"PAR1 no more"),
+    ],
+)
+def test_costs_that_cannot_be_read_are_refused_by_name(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=f"{name}: found what cannot be read: .*expected a table"):
+        CostFile(file=tmp_path / name).read(("unit",))
+
+
 def test_cells_that_must_be_published_are(counts):
     kept = [{"level": "whole", "sex": "total"}, {"table": "age_sex", "age": "total"}]
     tables = {"age_sex": ["age", "sex"], "job_sex": ["job", "sex"]}

@@ -13,7 +13,7 @@ from headcount.arrays import Flags
 from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import AtLeast0, AtLeast1, Named, Pairs, Whole
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, TablesOutcome
+from headcount.mechanisms._base import Context, TablesOutcome, refuse_too_many
 from headcount.mechanisms._own_tables import (
     AUTO,
     COLUMNS,
@@ -264,7 +264,7 @@ class Suppression(TableMethod):
         return () if self.own is None else self._all_remarks(made, counts.schema, counts.geography)
 
     def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
-        self.refuse_too_many(counts)
+        refuse_too_many(counts, name=self.name)
         made = self.made(counts.schema, counts.geography)
         for cells in (*made, *find_tables(self.whole, counts.schema)):
             levels_of(cells, counts.geography, self.lowest)

@@ -12,16 +12,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from headcount.errors import ConfigError, TruthError
+from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
     COPIES,
-    LARGEST_COUNT,
     SCALAR,
     Context,
     CountsOutcome,
     Pooling,
     PostTabular,
+    refuse_too_many,
 )
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._preserved import Preserved
@@ -304,10 +304,7 @@ class TopDown(TopDownSettings, PostTabular):
                 yield geography.size(level) * schema.size
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse settings that do not fit the data, and data that break the bounds.
-
-        The remarks say what is pooled, and how each level will be rounded.
-        """
+        """Refuse settings and data that do not fit; say what is pooled, and how levels round."""
         published, counts = counts.geography, self.laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
@@ -315,10 +312,7 @@ class TopDown(TopDownSettings, PostTabular):
         planned_noise(settings, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, published)
         levels = every_level(counts)
-        if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
-            raise TruthError(
-                "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
-            )
+        refuse_too_many(levels[counts.geography.levels[0]], name=self.name)
         restrictions = self._restrictions(levels, self._joint(levels, published))
         rounding = (
             f"bounds at {level} nest: rounding is a network problem"
