@@ -85,7 +85,8 @@ def test_a_cell_that_adds_up_others_is_refused_unless_overlap_says_so(tmp_path: 
     people = read_counts(path, schema=SCHEMA, geography="ward", overlap=2)
     assert people.one_person.startswith(
         "one person is one count in one cell of one row of the table; a person may be counted in "
-        "up to 2 cells or rows, and for such a person the loss is up to 2 times the one that is stated"
+        "up to 2 cells or rows, and for such a person the loss is up to 2 times the one that is "
+        "stated"
     )
 
 
