@@ -153,7 +153,7 @@ def test_what_lists_from_the_data_tell_is_explained_by_check_once_and_not_of_pub
     config = write_config(town, population=f"public = {str(public).lower()}\n{FROM_DATA}")
     with caplog.at_level(logging.WARNING):
         said = " ".join(headcount("check", config).out.split())
-        assert said.count("A public list in place of the data") == (not public)
+        assert said.count("Use public lists if you can") == (not public)
         assert caplog.text == ""
         out = protect_run(config)
         warned = "read from the data and published without noise: which units exist"

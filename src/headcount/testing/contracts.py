@@ -38,13 +38,13 @@ from headcount.mechanisms import (
     Tabulated,
     total_loss,
 )
-from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
-from headcount.noise.source import MEASUREMENT, DrawPositions
+from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.population.record_keys import RecordKeys
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
+from headcount.testing.watched import WatchedNoise
 
 RUNS = range(400)
 """Runs in which noise on a count must show itself."""
@@ -159,7 +159,7 @@ def records_stay_in_the_public_domain(mechanism: Mechanism, examples: Sequence[P
 def steps_share_no_noise(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """Two equal steps of a chain never ask for the same draw."""
     for population in examples:
-        watched = _Watched(_keyed(mechanism, seed=1))
+        watched = WatchedNoise(_keyed(mechanism, seed=1))
         chain = Chain((mechanism, mechanism)) if _again(mechanism) else Chain((mechanism,))  # type: ignore[arg-type]
         chain.changed(Tabulated.of(population), watched, run=0, context=Context())
         twice = [one for one in set(watched.asked) if watched.asked.count(one) > 1]
@@ -330,12 +330,9 @@ def noise_is_that_of_the_plan(mechanism: Mechanism, examples: Sequence[Populatio
         planned = {(one.level, one.query, one.law): one.draws for one in plan}
         if not planned:
             continue
-        watched = _Watched(_keyed(mechanism, seed=1))
+        watched = WatchedNoise(_keyed(mechanism, seed=1))
         list(Chain.of(mechanism).outcomes(Tabulated.of(population), watched, runs=range(1)))
-        drawn: dict[tuple[str, str, Law], set[int]] = {}
-        for stream, law, draws in watched.measured:
-            drawn.setdefault((stream.level, stream.query, law), set()).update(draws)
-        for (level, query, law), numbers in drawn.items():
+        for (level, query, law), numbers in watched.measured.items():
             most = planned.get((level, query, law), 0)
             _require(
                 len(numbers) <= most,
@@ -433,29 +430,6 @@ def _neighbours(population: Population) -> Iterator[tuple[UnitOfPrivacy, Populat
     yield UnitOfPrivacy.ADD_REMOVE, fewer
     for place in _empty_places(population):
         yield UnitOfPrivacy.CHANGE_ONE, _add_person(fewer, place)
-
-
-class _Watched:
-    """Noise that remembers which draws it was asked for."""
-
-    def __init__(self, source: Noise) -> None:
-        self._source, self.asked = source, list[tuple[object, ...]]()
-        self.measured = list[tuple[Stream, Law, range]]()
-        self.key_kind, self.backend = source.key_kind, source.backend
-
-    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
-        self.asked.append((stream.address, law, draws))
-        self._note(stream, law, draws)
-        return self._source.draw(stream, law, draws=draws)
-
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
-        self.asked.append((stream.address, law, draw))
-        self._note(stream, law, range(draw, draw + 1))
-        return self._source.draw_at(stream, law, draw=draw, index=index)
-
-    def _note(self, stream: Stream, law: Law, draws: range) -> None:
-        if stream.purpose == MEASUREMENT:
-            self.measured.append((stream, law, draws))
 
 
 def _keyed(mechanism: Mechanism, *, seed: int) -> KeyedNoise:

@@ -217,13 +217,13 @@ class CellKey(ChangedTables):
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         zeros = (
-            "a count of 0 stays 0, so that a published count above 0 says that somebody is there"
+            "A count of 0 stays 0, so that a published count above 0 says that somebody is there"
             if self.zeros == "stay"
-            else "how many empty cells are raised follows from the counts"
+            else "How many empty cells are raised follows from the counts"
         )
         why = (
-            "there is no epsilon for this method: each count is changed by a bounded random "
-            "amount, the same one wherever the same people are counted. Besides, "
+            "each count is changed by a bounded random amount, the same one wherever the same "
+            "people are counted, and for that there is no epsilon. "
             f"{zeros}. What all tables tell together, or beside what an attacker knows, is not "
             "limited. Whoever has the record keys can undo every change"
         )

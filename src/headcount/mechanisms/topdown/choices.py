@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -10,7 +11,7 @@ from typing import Annotated
 
 from headcount.errors import ConfigError, InputError
 from headcount.fields import ByKey, FilePath, Named, Pairs, Positive, Share
-from headcount.privacy.loss import positive
+from headcount.privacy.loss import positive, written
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import CELLS
 
@@ -175,6 +176,19 @@ class Grouped:
     def __post_init__(self) -> None:
         groups = Pairs((name, tuple(levels)) for name, levels in Pairs.of(self.groups))
         object.__setattr__(self, "groups", groups)
+
+
+def refuse_other_sum(levels: Iterable[tuple[str, Fraction]] | None) -> None:
+    """Refuse shares of levels that do not add up to 1, before places are known."""
+    total = Fraction(1) if levels is None else sum((share for _, share in levels), Fraction())
+    if total != 1:
+        raise ConfigError(
+            "topdown",
+            place="levels",
+            found=f"shares that add up to {written(total)}",
+            expected=f"exactly 1: {written(abs(total - 1))} too "
+            f"{'much' if total > 1 else 'little'}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,7 @@ from headcount.mechanisms.topdown.choices import (
     Shares,
     SharesTable,
     TableBounds,
+    refuse_other_sum,
 )
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
 from headcount.privacy import (
@@ -44,7 +45,7 @@ from headcount.privacy import (
     allocate,
     unit_of_privacy,
 )
-from headcount.privacy.loss import exact, positive, written
+from headcount.privacy.loss import exact, positive
 from headcount.schema.attribute import first_repeated
 from headcount.schema.follows import Steps
 from headcount.schema.schema import Combination, Schema
@@ -202,15 +203,7 @@ class TopDownSettings:
 
     def _refuse_unclear(self) -> None:
         """Refuse settings that do not say one thing."""
-        total = sum((share for _, share in self.level_shares or ()), Fraction())
-        if self.level_shares is not None and total != 1:
-            raise ConfigError(
-                "topdown",
-                place="levels",
-                found=f"shares that add up to {written(total)}",
-                expected=f"exactly 1: {written(abs(total - 1))} too "
-                f"{'much' if total > 1 else 'little'}",
-            )
+        refuse_other_sum(self.level_shares)
         if (self.epsilon is None) == (self.rho is None):
             raise ConfigError(
                 "topdown", found="both epsilon and rho, or neither", expected="one of the two"
