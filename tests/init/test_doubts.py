@@ -66,7 +66,7 @@ PERSONS = "district,sex,age,married\n" + "".join(
     f"D{n % 12:02},{'mf'[n * n % 7 % 2]},{n * 37 % 91},{'yn'[n % 5 % 2]}\n" for n in range(240)
 )
 
-REFUSED = {
+REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | None]] = {
     "a total that is off by one in a row": (
         table(
             "ward,total,white,black,asian",
@@ -507,8 +507,9 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path: Path) -> None:
     with xlsxwriter.Workbook(path) as book:
         for number, name in enumerate(("North", "South")):
             sheet = book.add_worksheet(name)
-            for at, row in enumerate([("ward", "population"), *((f"W{n}", n) for n in WARDS)]):
-                sheet.write_row(at, 0, row if at == 0 else (row[0], row[1] * (100 + number)))
+            sheet.write_row(0, 0, ("ward", "population"))
+            for n in WARDS:
+                sheet.write_row(n, 0, (f"W{n}", n * (100 + number)))
     with pytest.raises(InputError, match="sheets: found several: 'North', 'South', expected one"):
         draft(path)
     assert size(path, sheet="South") == (7878, 12)

@@ -27,7 +27,7 @@ from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.evaluation.metrics.error import Error
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
-from headcount.mechanisms.suppression import _choice
+from headcount.mechanisms.suppression import mechanism as suppressing
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
@@ -403,13 +403,13 @@ def test_what_the_curator_has_of_a_case_is_below_the_cache_and_goes(tmp_path, mo
     left.mkdir(parents=True)
     (left / "witnesses.parquet").write_text("the truth")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # any use of it fails
-    write = _choice.write_witnesses
+    write = suppressing.write_witnesses
 
     def look(path: Path, *arguments: Any, **named: Any) -> None:
         write(path, *arguments, **named)
         seen.append((path, stat.S_IMODE(path.stat().st_mode), left.exists()))
 
-    monkeypatch.setattr(_choice, "write_witnesses", look)
+    monkeypatch.setattr(suppressing, "write_witnesses", look)
     settings = quick(methods=("suppression", "cell-key"))
     compare_run(tmp_path / "config.toml", settings, out=tmp_path / "compared")
     assert seen

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
-from headcount.init.told import KINDS
+from headcount.init.told import KINDS, FileKind
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import exact
 from headcount.release.store import check_files
@@ -68,7 +68,7 @@ def form(client: Client, **changed: str) -> dict[str, str]:
     ("write", "kind"),
     [(messy_people, "people"), (wide_counts, "wide"), (dwellings, "dwellings")],
 )
-def test_a_look_proposes_what_init_decides(client: Client, write, kind: str):
+def test_a_look_proposes_what_init_decides(client: Client, write, kind: FileKind):
     path = folder(client) / "some.csv"
     write(path)
     page = client.get("/look", file="some.csv")
