@@ -28,6 +28,7 @@ from headcount.evaluation.metrics.error import Error
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
 from headcount.mechanisms.suppression import _choice
+from headcount.mechanisms.suppression import mechanism as suppression
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
@@ -403,13 +404,13 @@ def test_what_the_curator_has_of_a_case_is_below_the_cache_and_goes(tmp_path, mo
     left.mkdir(parents=True)
     (left / "witnesses.parquet").write_text("the truth")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # any use of it fails
-    write = _choice.write_witnesses
+    write = suppression.write_witnesses
 
     def look(path: Path, *arguments: Any, **named: Any) -> None:
         write(path, *arguments, **named)
         seen.append((path, stat.S_IMODE(path.stat().st_mode), left.exists()))
 
-    monkeypatch.setattr(_choice, "write_witnesses", look)
+    monkeypatch.setattr(suppression, "write_witnesses", look)
     settings = quick(methods=("suppression", "cell-key"))
     compare_run(tmp_path / "config.toml", settings, out=tmp_path / "compared")
     assert seen
@@ -427,7 +428,8 @@ def test_without_a_cache_it_is_in_a_folder_of_its_own_and_those_of_killed_proces
         folder.mkdir()
         (folder / "some").write_text("text")
     case = Case(name="one", mechanism=Geometric(epsilon=Fraction(1)))
-    for one in releases(case, Tabulated.of(uniform(seed=1)), seed=0):
+    small = uniform(people=200, depth=2, mean=20, seed=1)
+    for one in releases(case, Tabulated.of(small), seed=0):
         inside = one.truth.folders[0]
         assert (inside.parent, left.exists()) == (tmp_path, False)
         assert stat.S_IMODE(inside.stat().st_mode) == 0o700
