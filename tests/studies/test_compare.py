@@ -30,6 +30,7 @@ from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
 from headcount.mechanisms.suppression import _choice
 from headcount.mechanisms.suppression import mechanism as suppression
 from headcount.mechanisms.suppression.mechanism import Suppression
+from headcount.mechanisms.suppression.witnesses import write_witnesses
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.report.model import CONFIDENTIAL_BANNER
@@ -404,7 +405,7 @@ def test_what_the_curator_has_of_a_case_is_below_the_cache_and_goes(tmp_path, mo
     left.mkdir(parents=True)
     (left / "witnesses.parquet").write_text("the truth")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))  # any use of it fails
-    write = suppression.write_witnesses
+    write = write_witnesses
 
     def look(path: Path, *arguments: Any, **named: Any) -> None:
         write(path, *arguments, **named)
