@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.errors import InputError, TruthError
+from headcount.errors import InputError, RunError, TruthError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
+from headcount.evaluation.metrics.swapping import _account
 from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Identity, Tabulated, protect
@@ -110,3 +111,10 @@ def test_a_table_of_others_that_lacks_every_total_is_scored(tmp_path):
     found = evaluate(release, truth, choice=Choice(metrics=("error",), attacks=()))
     assert found["error"].numbers() == ()
     reported(found, release)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"a": 1}', '{"a": {"people": "x"}}', "\x01"])
+def test_a_damaged_account_of_a_swap_is_refused_by_name(tmp_path, content):
+    (tmp_path / "account.json").write_text(content)
+    with pytest.raises(RunError, match="found a damaged file, expected the account of a swap"):
+        _account(tmp_path / "account.json")

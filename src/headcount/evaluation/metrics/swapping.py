@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from headcount.errors import RunError
 from headcount.evaluation.metrics._base import Metric
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms.swapping.report import REPORT
@@ -35,10 +37,7 @@ class Swapping(Metric):
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """The account of each swap of the run that is the release."""
-        accounts = {
-            step: next(iter(json.loads(path.read_text(encoding="utf-8")).values()))
-            for step, path in truth.files(REPORT).items()
-        }
+        accounts = {step: _account(path) for step, path in truth.files(REPORT).items()}
         kept = [
             {"step": step, **row} for step, one in accounts.items() for row in one.get("kept", [])
         ]
@@ -48,6 +47,20 @@ class Swapping(Metric):
             who=" and ".join(sorted(who)),
             kept=pl.DataFrame(kept),
         )
+
+
+def _account(path: Path) -> dict[str, Any]:
+    """The account that a run left; one that cannot be shown is refused by name."""
+    try:
+        account: dict[str, Any] = next(iter(json.loads(path.read_text("utf-8")).values()))
+        _table("", account)
+        pl.DataFrame([{**row} for row in account.get("kept", [])])
+    except (
+        *(ValueError, TypeError, KeyError, AttributeError, StopIteration, RecursionError),
+        *(ZeroDivisionError, pl.exceptions.PolarsError),
+    ):
+        raise RunError(f"{path}: found a damaged file, expected the account of a swap") from None
+    return account
 
 
 def _who(account: Mapping[str, Any]) -> str:
