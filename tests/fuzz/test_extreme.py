@@ -12,7 +12,7 @@ def test_what_passes_check_completes():
     tally = extreme.run_cases(50, seed=3)
     assert tally.failures == []
     assert tally.valid == 50
-    assert {"geometric", "raked", "topdown", "rounding", "cell_key"} <= set(tally.passed)
+    assert {"geometric", "averaged", "topdown", "rounding", "cell_key"} <= set(tally.passed)
     assert tally.measured > 5  # that publish measurements
     assert tally.refused  # extreme enough that some are
 
