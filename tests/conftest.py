@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 
@@ -30,6 +31,22 @@ def _as_loud_as_before() -> Iterator[None]:
     before = log.level
     yield
     log.setLevel(before)
+
+
+@pytest.fixture
+def signals_as_usual() -> Iterator[None]:
+    """Processes that a test starts can be stopped, also where this one was started by ``nohup``.
+
+    Then, and in the background of a script, signals are ignored, and so they are by all below.
+    """
+    before = {}
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            before[number] = signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)

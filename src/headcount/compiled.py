@@ -19,6 +19,7 @@ whether a loop was interpreted, just compiled, put into another, or loaded.
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import re
 import sys
@@ -41,6 +42,11 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from headcount.files import make_private, user_cache
+
+# Numba takes settings from a file of the folder that it is started in, which may be one of data:
+# whoever wrote that file could name a cache, and what is kept there is run.
+vars(config)["_config_fname"] = os.devnull
+config.reload_config()  # type: ignore[no-untyped-call]
 
 log = logging.getLogger(__name__)
 
@@ -250,8 +256,8 @@ def _names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
 
 def folder() -> Path:
     """Where compiled loops are kept, below it by module."""
-    own = vars(config).get("CACHE_DIR")  # a user's own setting stands
-    top = Path(own) if own else user_cache() / "compiled"
+    own = Path(os.environ.get("NUMBA_CACHE_DIR", ""))  # a user's own setting stands
+    top = own if own.is_absolute() else user_cache() / "compiled"
     return top / f"numba-{numba.__version__}-{sys.implementation.cache_tag}"
 
 

@@ -177,7 +177,8 @@ def temporary_beside(path: Path, *, mode: int | None = None) -> Iterator[BinaryI
             with naming(path):
                 yield stream
         finally:
-            stream.close()
+            with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
+                stream.close()
             temporary.unlink(missing_ok=True)
 
 

@@ -182,7 +182,7 @@ def test_cp_sat_gives_the_same_distances():
 
 
 def test_a_cp_sat_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", "/bin/false")
+    monkeypatch.setattr("sys.executable", "/bin/false")
     counts = csr_array(np.array([[1, 1, 1, 1, 1, 1, 1, 1]]))
     with pytest.raises(HeadcountError, match=r"CP-SAT: found 'nothing'.*headcount\[attack\]"):
         reconstruct(knowledge(counts, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))

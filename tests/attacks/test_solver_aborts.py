@@ -77,7 +77,7 @@ def test_a_cp_sat_that_is_killed_or_never_ends_ends_the_attack(monkeypatch, tmp_
     executable = tmp_path / "ended"
     executable.write_text(f"#!/bin/sh\n{script}\n")
     executable.chmod(0o755)
-    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", str(executable))
+    monkeypatch.setattr("sys.executable", str(executable))
     monkeypatch.setattr("headcount.attacks._solvers.PATIENCE", 0.3 if "sleep" in script else 600.0)
     with pytest.raises(MachineError, match=said):
         reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))

@@ -213,6 +213,7 @@ def test_a_shell_completes_commands_options_and_studies():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals of Unix")
+@pytest.mark.usefixtures("signals_as_usual")
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_run_that_is_stopped_says_that_it_resumes_and_does(town: Path, name: str, code: int):
     config = write_config(town)
@@ -252,12 +253,12 @@ from headcount.run import protect
 from headcount.solve import worker
 worker.COMMAND = [sys.executable, "-c", "import time; time.sleep(600)"]
 def solve(number):
-    print("solving", flush=True)
+    print("solving\\n", end="", flush=True)  # in one piece, as two threads say it
     try:
         worker.solve_apart(None)
     except Exception as error:  # as attacks do: without an answer nothing is proven
         print("taken for an answer", error)
-protect.protect = lambda *_, **__: list(LocalEngine(2).map(solve, [1, 2]))
+protect.make_release = lambda *_, **__: list(LocalEngine(2).map(solve, [1, 2]))
 sys.argv = ["headcount", "protect", sys.argv[1]]
 from headcount.cli.app import main
 main()
@@ -265,6 +266,7 @@ main()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals of Unix")
+@pytest.mark.usefixtures("signals_as_usual")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_solver_at_work_ends_with_its_command_and_gives_no_answer(town: Path, name: str):
     with subprocess.Popen(

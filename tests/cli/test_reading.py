@@ -132,16 +132,39 @@ def test_a_narrow_terminal_shows_every_number(
 
 def test_long_lists_of_levels_are_cut(tmp_path: Path, check: Check) -> None:
     rows = "".join(f"01,{age}\n" for age in range(100))
-    (tmp_path / "people.csv").write_text("tract,age\n" + rows + "01,  \n", encoding="utf-8")
-    attribute = 'attribute = [{ name = "age", real_levels = ["  "] }]\n'
+    (tmp_path / "people.csv").write_text("tract,age\n" + rows + "01,-\n", encoding="utf-8")
+    attribute = 'attribute = [{ name = "age", real_levels = ["-"] }]\n'
     said = check(
         tmp_path,
         'kind = "microdata"\nfile = "people.csv"\ngeography = { columns = ["tract"] }\n'
         + attribute,
     )
-    assert ["age", "101", "101", "0", "'", "',", "0,", "1,", "10,", "11,", "…,", "98,", "99"] in (
+    assert ["age", "101", "101", "0", "-,", "0,", "1,", "10,", "11,", "…,", "98,", "99"] in (
         lines(said)
     )
+
+
+def test_a_level_of_blanks_is_quoted(tmp_path: Path, check: Check) -> None:
+    (tmp_path / "people.csv").write_text("tract,sex\n01,1\n01,2\n", encoding="utf-8")
+    said = check(
+        tmp_path,
+        'kind = "microdata"\nfile = "people.csv"\ngeography = { columns = ["tract"] }\n'
+        'attribute = [{ name = "sex", values = { "1" = "  ", "2" = "m" } }]\n',
+    )
+    assert "'  ', m" in said
+
+
+def test_blanks_in_a_file_are_no_level(
+    tmp_path: Path, check: Check, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "people.csv").write_text("tract,sex\n01,f\n01,  \n", encoding="utf-8")
+    with pytest.raises(AssertionError):  # not the exit code 0
+        check(
+            tmp_path,
+            'kind = "microdata"\nfile = "people.csv"\ngeography = { columns = ["tract"] }\n'
+            'attribute = [{ name = "sex", real_levels = ["  "] }]\n',
+        )
+    assert "column 'sex', line 3: found nothing, expected a value" in capsys.readouterr().err
 
 
 def test_a_level_cannot_steer_the_terminal(tmp_path: Path, check: Check) -> None:

@@ -62,6 +62,7 @@ def is_at_work(pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="looks at /proc")
+@pytest.mark.usefixtures("signals_as_usual")
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL"])
 def test_a_studio_that_is_ended_takes_its_jobs_with_it(tmp_path: Path, how: str):
     home, temporary = tmp_path / "home", tmp_path / "tmp"

@@ -223,6 +223,21 @@ def _populations() -> list[Example]:
             files.blocks_of_counts,
         ),
         Example(
+            "counted-twice",
+            "config.md",
+            ("overlap = 2",),
+            {
+                "population": {
+                    "kind": "counts",
+                    "file": "twice.csv",
+                    "schema": "twice.toml",
+                    "geography": {"columns": ["tract"]},
+                },
+                **mechanism("geometric", epsilon=1),
+            },
+            files.counted_twice,
+        ),
+        Example(
             "households",
             "config.md",
             ('kind = "households"',),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -158,6 +159,16 @@ def blocks_of_counts(folder: Path) -> None:
     counts = {name: rng.poisson(3, len(blocks)) for name in cells}
     pl.DataFrame({"block": blocks, **counts}).write_parquet(folder / "blocks.parquet")
     pl.DataFrame({"block": blocks}).write_csv(folder / "blocks.csv")
+
+
+def counted_twice(folder: Path) -> None:
+    """``twice.csv``: minors, adults and all of them by tract; its schema is ``twice.toml``."""
+    rng = np.random.default_rng(6)
+    minor, adult = rng.poisson(30, (2, len(TRACTS)))
+    counts = {"all": minor + adult, "minor": minor, "adult": adult}
+    pl.DataFrame({"tract": list(TRACTS), **counts}).write_csv(folder / "twice.csv")
+    schema = f'[[attribute]]\nname = "group"\nlevels = {json.dumps([*counts])}\n'
+    (folder / "twice.toml").write_text(schema, encoding="utf-8")
 
 
 def dwellings(folder: Path) -> None:

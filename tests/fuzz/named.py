@@ -376,7 +376,9 @@ SCENES = (
         "people.csv, messy.csv",
         {
             "init people.csv --out one.toml": "one.toml",
-            "init messy.csv --places code --out two.toml": "two.toml",
+            "init messy.csv --places code --attributes sex,age --only year=2020 "
+            "--blank-counts zero --leave-out sex=Total --leave-out code=TOTAL "
+            "--out two.toml": "two.toml",
         },
         lambda _: None,
     ),

@@ -14,7 +14,7 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.init import Told, config_name, draft, write_draft
 from headcount.init.doubts import refuse_other_size
-from headcount.init.read import how_many, read
+from headcount.init.read import bins, how_many, levels, read
 from tests.cli.test_cli import Headcount, headcount
 from tests.init.dirt import DIRT, READABLE, TABLES, Dirt, Known
 
@@ -354,6 +354,23 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"ages": "codes"},
         (60, 5),
     ),
+    "ages of a few years and more": (
+        "district,sex,age\n"
+        + "".join(f"D{n % 5},{'mf'[n % 2]},{n * n % 7}\n" for n in range(60)).replace(
+            "4\n", "4+\n"
+        ),
+        "column 'age': found an age in small whole numbers only: years, or codes of age groups",
+        "--ages years or --ages codes",
+        {"ages": "codes"},
+        (60, 5),
+    ),
+    "rows of a place and group that are there twice": (
+        table("ward,sex,count", "W{n//2},{'mf'[n%2]},{n*100}") + "W1,m,200\n",
+        r"rows: found rows of the same place and group \('ward', 'sex'\), which are the same twice",
+        '--attributes "sex"',
+        {"attributes": "sex"},
+        (8000, 7),
+    ),
     "one place": (
         PERSONS.replace("\nD", "\nNorland,D").replace("district", "region,zzz", 1),
         "column 'region': found one place only",
@@ -450,6 +467,7 @@ def test_blanks_that_a_total_shows_to_be_nobody_are_0(tmp_path: Path) -> None:
     ("text", "people", "kind"),
     [
         (PERSONS, (240, 12), "people"),
+        (PERSONS.replace(",90,", ",90+,"), (240, 12), "people"),
         (table("ward,population", "W{n},{100*n}"), (7800, 12), "wide"),
         (table("ward,men,women", "W{n},{100*n},{97*n}"), (197 * 78, 12), "wide"),
         (table("ward,0-17,18-64,65+", "W{n},{p(n)},{p(2*n)},{p(3*n)}"), (THREE, 12), "wide"),
@@ -568,6 +586,32 @@ def test_reading_in_python_asks_too(tmp_path: Path) -> None:
     assert f"{BOTH:,} (the data are public)" in people._repr_html_()
     some = read(path, universe="pop", only={"precinct": ["P01", "P02"]}, public=True)
     assert some.geography.size("precinct") == 2
+
+
+def test_of_a_data_frame_the_arguments_are_named() -> None:
+    frame = pl.DataFrame(
+        {
+            "ward": [f"W{n % 5}" for n in range(60)],
+            "sex": ["mf"[n % 2] for n in range(60)],
+            "age": [n * n % 7 for n in range(60)],
+        }
+    )
+    with pytest.raises(InputError, match=r"--ages codes \(arguments of read: ages\)"):
+        read(frame)
+    with pytest.raises(InputError, match=r"arguments of read: geography"):
+        read(frame.filter(pl.col("ward") == "W1"), ages="years")
+    assert len(read(frame, ages="years").unit) == 60
+
+
+def test_ages_whose_bins_or_codes_are_said_are_not_asked_about() -> None:
+    frame = pl.DataFrame(
+        {"ward": ["W1", "W2"] * 30, "sex": ["m", "m", "f"] * 20, "age": [0, 7, 9] * 20}
+    )
+    with pytest.raises(InputError, match="years, or codes of age groups"):
+        read(frame, attributes={"sex": None, "age": None}, kind="people")
+    for said in (bins(0, 5, 18), levels({"0": "young", "7": "old", "9": "older"})):
+        people = read(frame, attributes={"sex": None, "age": said}, kind="people")
+        assert [len(one.levels) for one in people.schema.attributes] == [2, 3]
 
 
 # --- dirt -------------------------------------------------------------------------------------

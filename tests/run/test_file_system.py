@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import headcount.run.protect
+from headcount.engines.handed import handed_folder
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
@@ -81,18 +83,44 @@ def test_a_disk_that_is_full_at_any_write_leaves_a_run_that_resumes(
 
 LIMITED = """
 import resource, sys
+sys.dont_write_bytecode = True  # it would be cut off at the limit, and read again by others
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
 from headcount.cli.app import main
 main()
 """
+UNREHEARSED = """
+import headcount.run.protect
+headcount.run.protect.rehearse = lambda *_arguments, **_named: None
+"""
+
+
+def limited(script: str, config: Path) -> str:
+    """What ``protect`` says where no file may have more than 1000 bytes."""
+    command = [sys.executable, "-c", script, "1000", "protect", str(config)]
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == 3
+    return ended.stderr
+
+
+def test_a_real_limit_on_files_ends_the_rehearsal_and_nothing_is_spent(town: Path):
+    ledger = make_ledger(town)
+    config = write_config(town, run=LEDGER)
+    before = contents(town)
+    scratch = rf"{re.escape(str(town))}/out/internal/handed-\w+/release"
+    assert re.fullmatch(rf"error: {scratch}: File too large\n", limited(LIMITED, config))
+    assert contents(town) == before
+    assert not (town / "out").exists()
+    assert ledger.history("town") == ()
+    protect_run(config)
+    assert RunDirectory(town / "out").is_complete
 
 
 def test_a_real_limit_on_files_ends_in_one_line_and_exit_code_3(town: Path):
+    """The same limit, met only once the run has begun."""
     config = write_config(town)
-    command = [sys.executable, "-c", LIMITED, "1000", "protect", str(config)]
-    limited = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert limited.returncode == 3
-    assert limited.stderr == "error: file system: File too large\n"
+    stopped = town / "out/internal/config.json"
+    assert limited(UNREHEARSED + LIMITED, config) == f"error: {stopped}: File too large\n"
+    assert not list(town.rglob("*.tmp"))
     # Bound to its key, nothing published; the same command without the limit finishes it.
     directory = RunDirectory(town / "out")
     facts = directory.require_facts()
@@ -158,6 +186,20 @@ def test_two_commands_at_once_make_one_release(town: Path):
     (spend,) = ledger.history("town")
     assert spend.state is SpendState.COMPLETE
     read_release(town / "out/release")
+
+
+def test_a_run_that_ends_leaves_what_another_process_rehearses_alone(town: Path):
+    config = write_config(town)
+    directory = RunDirectory(protect_run(config))
+    left = [folder / ".some.0123.tmp" for folder in (directory.internal, directory.release)]
+    with handed_folder(directory.internal) as rehearsed:
+        half = rehearsed / "release/.county.parquet.0123.tmp"
+        half.parent.mkdir()
+        for path in (half, *left):
+            path.write_bytes(b"half")
+        protect_run(config)
+        assert half.exists()
+    assert not any(path.exists() for path in left)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -11,11 +11,10 @@ import pytest
 
 from headcount.evaluation.choice import Choice
 from headcount.files import make_folder, write_text_atomic
-from headcount.run import protect
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from tests.run.test_crash import OPENDP, TOPDOWN
-from tests.run.town import LEDGER, make_ledger, write_config, write_town
+from tests.run.town import LEDGER, break_after_rehearsal, make_ledger, write_config, write_town
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files have no mode here")
 
@@ -88,7 +87,7 @@ def test_so_is_what_a_run_has_while_it_works(
         seen.extend(open_to_others(tmp_path / "out" / "internal"))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(protect, "write_release", stop)
+    break_after_rehearsal(monkeypatch, "headcount.run._making.write_release", stop)
     config = write_config(tmp_path, mechanism=mechanism, run=more)
     with pytest.raises(KeyboardInterrupt):
         protect_run(config)

@@ -19,10 +19,9 @@ from headcount.mechanisms import ReusedRun
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
 from headcount.release.store import read_release
-from headcount.run import protect
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
-from tests.run.town import Stop, contents
+from tests.run.town import Stop, break_after_rehearsal, contents
 
 SWAP = 'name = "targeted-swapping"\nrate = "1/5"\nrisk_variables = ["race"]\nsimilar = [["size"]]\n'
 POPULATION = """[population]
@@ -164,7 +163,7 @@ def test_an_unfinished_chain_is_taken_up_although_its_key_file_is_there(
         raise Stop
 
     with monkeypatch.context() as broken:
-        broken.setattr(protect, "write_release", crash)
+        break_after_rehearsal(broken, "headcount.run._making.write_release", crash)
         with pytest.raises(Stop):
             made(tmp_path, state, out="first")
     keys = (tmp_path / "record.keys").read_bytes()

@@ -13,17 +13,23 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, HeadcountError, RunError
-from headcount.mechanisms.topdown import descend
 from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import write_release
-from headcount.run import protect
 from headcount.run.close import close_run
 from headcount.run.protect import protect_run
 from headcount.storage import Storage, storage_at
 from headcount.storage.s3 import S3Storage
-from tests.run.town import LEDGER, Stop, contents, make_ledger, write_config, write_town
+from tests.run.town import (
+    LEDGER,
+    Stop,
+    break_after_rehearsal,
+    contents,
+    make_ledger,
+    write_config,
+    write_town,
+)
 from tests.storage.stores import SECRET, bucket
 
 TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
@@ -73,7 +79,7 @@ def break_off(config: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         return prepare_level(name, **named)
 
     with monkeypatch.context() as patch:
-        patch.setattr(descend, "prepare_level", stop)
+        break_after_rehearsal(patch, "headcount.mechanisms.topdown.descend.prepare_level", stop)
         with pytest.raises(Stop):
             protect_run(config)
     return RunDirectory(config.parent / "out").require_facts().run_id
@@ -112,7 +118,8 @@ def test_what_was_mapped_of_a_workspace_is_let_go_before_its_folder_goes(
 
         return look
 
-    monkeypatch.setattr(protect, "write_release", looking("written", write_release))
+    look = looking("written", write_release)
+    break_after_rehearsal(monkeypatch, "headcount.run._making.write_release", look)
     monkeypatch.setattr(RunDirectory, "finish", looking("gone", RunDirectory.finish))
     protect_run(config_of(town, "away"))
     assert mapped == {"written": True, "gone": False}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.run._making import make_release
 from headcount.run.protect import protect_run
 
 UNITS = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "b3")]
@@ -104,3 +105,13 @@ def interrupted(config: Path, monkeypatch: pytest.MonkeyPatch, *, at: str) -> No
         patch.setattr(f"headcount.run.{where}.{at}", stop)
         with pytest.raises(Stop):
             protect_run(config)
+
+
+def break_after_rehearsal(patch: pytest.MonkeyPatch, name: str, value: object) -> None:
+    """Replace what ``name`` names once a run has spent: its rehearsal has come through before."""
+
+    def begun(*arguments, **named):
+        patch.setattr(name, value)
+        return make_release(*arguments, **named)
+
+    patch.setattr("headcount.run.protect.make_release", begun)

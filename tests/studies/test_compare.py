@@ -676,6 +676,7 @@ compare_run(folder / "config.toml", settings, out=folder / "compared", progress=
 """
 
 
+@pytest.mark.usefixtures("signals_as_usual")
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
 def test_a_stopped_comparison_goes_on_with_the_same_command(town, tmp_path, how):
     write_town(tmp_path)

@@ -83,7 +83,7 @@ def unfinished(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(protect, "protect", broken)
+        patch.setattr(protect, "make_release", broken)
         with pytest.raises(KeyboardInterrupt):
             protect.protect_run(client.studio.folder.root / NAME)
 

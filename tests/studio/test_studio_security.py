@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from select import select
 
@@ -269,8 +270,7 @@ def test_a_fault_is_neither_shown_nor_logged_with_its_numbers(
     def broken(*_):
         raise kind("4711 people")
 
-    screen_named("start.show")
-    monkeypatch.setattr("headcount.studio.start.plain_files", broken)
+    monkeypatch.setattr(import_module("headcount.studio.start"), "plain_files", broken)
     with caplog.at_level(logging.DEBUG):
         page = client.get("/")
     assert page.status == 422

@@ -22,6 +22,7 @@ import polars as pl
 
 from headcount.arrays import Flags, Ints
 from headcount.bench.nation_people import SEED, nation_2020
+from headcount.bench.nation_spine import NO_PLACE
 from headcount.errors import InputError
 from headcount.geography.spine import NO_AREA
 from headcount.population import Population
@@ -172,8 +173,8 @@ def _side_by_side(people: pl.DataFrame, number: dict[str, int]) -> Population:
         pl.col("block").str.slice(0, 2).alias("state"),
         pl.col("block").str.slice(0, 5).alias("county"),
         pl.lit(NO_AREA).alias("area"),
-        pl.lit("").alias("place"),
-        pl.lit("").alias("subdivision"),
+        pl.lit(NO_PLACE).alias("place"),
+        pl.lit(NO_PLACE).alias("subdivision"),
     )
     homes = blocks.select("block", pl.lit("000").alias("gqtype"), pl.lit(1).alias("occupied"))
     return read_persons_2020(everybody.drop("tract"), blocks=blocks, units=homes)

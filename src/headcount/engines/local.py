@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+LOOK_UP = 0.5
+"""Seconds after which a thread that waits looks whether somebody has stopped the command: Python
+handles a signal that came just before the wait only when the wait is over."""
+
+
+def _result(future: Future[R]) -> R:
+    while not wait((future,), timeout=LOOK_UP).done:
+        pass
+    return future.result()
 
 
 @dataclass(frozen=True)
@@ -35,9 +46,9 @@ class LocalEngine:
             for piece in pieces:
                 waiting.append(pool.submit(function, piece))
                 if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
+                    yield _result(waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield _result(waiting.popleft())
         finally:
             pool.shutdown(cancel_futures=True)
 

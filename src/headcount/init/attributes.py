@@ -93,11 +93,16 @@ def single_years(column: SeenColumn) -> bool:
     """Whether a column holds years of age, one by one."""
     if _AGE_GROUP.search(column.says):
         return False
+    oldest = oldest_of(column)
+    return oldest is not None and oldest <= OLDEST and bool(_AGE.match(column.says))
+
+
+def oldest_of(column: SeenColumn) -> int | None:
+    """The largest of numbers that may be years, 90 of "90+"; None where there are others."""
     known = [one.rstrip("+") for one in column.real]
     if not known or not all(re.fullmatch(r"\d{1,3}([.,]0*)?", one) for one in known):
-        return False
-    years = [int(float(one.replace(",", "."))) for one in known]
-    return max(years) <= OLDEST and bool(_AGE.match(column.says))
+        return None
+    return max(int(float(one.replace(",", "."))) for one in known)
 
 
 def is_of_people(one: Chosen) -> bool:

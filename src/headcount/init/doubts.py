@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.init.attributes import Chosen, single_years
+from headcount.init.attributes import Chosen, oldest_of, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.words import FILLERS, NO_TIME, OTHER_UNITS, POPULATION, TIME
+from headcount.population.frames import FrameTable
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -28,6 +29,10 @@ FEW = 12
 MOST_YEARS = 40
 """Years in a column whose name does not say that they are some."""
 
+ARGUMENTS = {"places": "geography", "key": "household"}
+"""Options that are arguments of ``read`` under another name."""
+
+_OPTION = re.compile(r"(?<!\S)--([a-z-]+)")
 _YEAR = re.compile(r"(19[5-9]|20\d)\d(\.0)?")
 _WORD = re.compile(r"[^\W\d_]{3}")
 _VAGUE = re.compile(r"(^| )(sector|stratum|unit|zone|area|block|land)( |$)")
@@ -41,7 +46,11 @@ _WHEN = re.compile(
 
 
 def refuse(seen: SeenFile, *, place: str = "", found: str, expected: str) -> NoReturn:
-    """Refuse a doubtful reading."""
+    """Refuse a doubtful reading; of a data frame, with the arguments that answer it."""
+    if isinstance(seen.path, FrameTable):
+        options = dict.fromkeys(_OPTION.findall(expected))
+        named = [ARGUMENTS.get(one, one.replace("-", "_")) for one in options]
+        expected += f" (arguments of read: {', '.join(named)})" if named else ""
     raise InputError(str(seen.path), place=place, found=found, expected=expected)
 
 
@@ -209,8 +218,8 @@ def refuse_places(made: Draft, told: Told) -> None:
 def refuse_coded_ages(made: Draft, told: Told) -> None:
     """Refuse ages that may be codes of age groups."""
     for one in made.attributes:
-        column = made.look.column(one.column)
-        if one.bins and not told.ages and not (column.numbers and column.numbers[-1] >= 25):
+        said = told.ages or one.name in told.coded
+        if one.bins and not said and (oldest_of(made.look.column(one.column)) or 0) < 25:
             refuse(
                 made.look,
                 place=f"column {one.column!r}",

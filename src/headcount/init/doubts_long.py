@@ -135,7 +135,9 @@ def _refuse_repeats(made: Draft, kept: pl.DataFrame, told: Told) -> None:
         for one in made.look.columns
         if one.name not in (*keys, made.count) and some[one.name].n_unique() > 1
     ]
-    differ, way = "are the same twice", "each place and group once"
+    said = ",".join(one.column for one in made.attributes)
+    differ = "are the same twice"
+    way = f'each place and group once; --attributes "{said}", if such rows are to be added up'
     if apart:
         differ = f"differ in {listed(apart)}: other dates, totals or parts?"
         way = f'--only "{apart[0]}=..." to take one of its values, or --attributes to use it'

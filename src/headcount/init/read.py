@@ -160,6 +160,7 @@ def read(
         count=count,
         key=household,
         attributes=None if given is None else {one: spec.column for one, spec in given.items()},
+        coded=[one for one, spec in (given or {}).items() if _says(spec)],
         universe=universe,
         not_counts=tuple(not_counts),
         only=only or {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,6 +32,7 @@ class Told:
         count        the column that says for how many people a row stands
         key          the column that people of one dwelling share
         attributes   the column of each attribute, by its name
+        coded        those of them whose bins, levels or codes are said too
         universe     which columns of a wide table count the people: those called so, or whose
                      names have it as a part
         not_counts   columns that are left aside
@@ -47,6 +48,7 @@ class Told:
     count: str = ""
     key: str = ""
     attributes: Mapping[str, str] | None = None
+    coded: Collection[str] = ()
     universe: str = ""
     not_counts: Sequence[str] = ()
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -366,9 +366,8 @@ class RunDirectory:
         if self.levels.is_dir():
             shutil.rmtree(self.levels)
         remove_left_behind(self.internal)
-        for folder in (self.internal, self.release):
-            for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
-                leftover.unlink()
+        for leftover in self._half_written():
+            leftover.unlink()
         for place, run_id in self._noted():
             try:
                 storage_at(place).below(run_id).remove()
@@ -378,6 +377,16 @@ class RunDirectory:
                     f"{run_id!r} there: the same command again removes them"
                 ) from None
         self._workspaces.unlink(missing_ok=True)
+
+    def _half_written(self) -> list[Path]:
+        """Files of a process that was killed while it wrote.
+
+        Those in a folder that is still handed are of another at work: it rehearses the same run.
+        """
+        own = [self.internal / n for n in _names(self.internal) if not n.startswith(HANDED)]
+        within = [one for one in (*own, self.release) if one.is_dir()]
+        found = [path for folder in within for path in folder.rglob(".*.tmp")]
+        return [*found, *(one for one in own if one.match(".*.tmp"))]
 
 
 def release_around(path: Path) -> Path | None:

@@ -85,7 +85,7 @@ class Found:
     @property
     def proved(self) -> bool:
         """False where the search was given up."""
-        return self.status not in STOPPED
+        return self.status in (*DONE, *NOTHING)
 
 
 def search(program: Program, *, nodes: int | None = None, here: bool = False) -> Found:

@@ -67,9 +67,9 @@ class Cache:
         """
         if folder is not None:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            make_private(folder)
-            close_folder(folder)  # it may have been there
-            remove_left_behind(folder)
+            if folder.is_dir():  # otherwise the first piece makes it
+                close_folder(folder)
+                remove_left_behind(folder)
         return cls(folder)
 
     def get(
