@@ -752,3 +752,17 @@ def test_init_and_check_trim_alike(
     assert "240 people in 12 places" in answer.out
     frame = pl.read_csv(tmp_path / "people.units.csv")
     assert frame["district"].str.starts_with("D").all()
+
+
+def test_a_long_table_without_counts_is_asked_for_them(tmp_path: Path) -> None:
+    text = "ward,sex\n" + "".join(f"W{n % 6},{'fm'[n % 2]}\n" for n in range(60))
+    with pytest.raises(InputError, match="kind: found no column of whole numbers") as error:
+        size(written(tmp_path, text), kind="long")
+    assert "--count COLUMN" in error.value.expected
+
+
+@pytest.mark.parametrize("name", ["fname", "lname", "Name", "nom", "fornavn", "date_naissance"])
+def test_what_names_a_person_is_no_attribute(tmp_path: Path, name: str) -> None:
+    rows = (f"W{n % 6},{'fm'[n % 2]},{n % 90},x{n % 7}\n" for n in range(600))
+    made = draft(written(tmp_path, f"ward,sex,age,{name}\n" + "".join(rows)))
+    assert [one.name for one in made.attributes] == ["sex", "age"]

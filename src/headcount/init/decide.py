@@ -122,6 +122,13 @@ def draft(
     reason = _why(kind, count, key)
     picked = answers.choose(f"What is {path.name}? {reason}", list(KINDS), kind)
     kind = next(one for one in KINDS if one == picked)
+    if kind == "long" and not count:
+        raise InputError(
+            path.name,
+            place="kind",
+            found="no column of whole numbers that could be the counts of rows",
+            expected="--count COLUMN, or another --kind",
+        )
     notes.append(f"kind: {KINDS[kind]} ({reason})")
     notes += _told_places(where)
     build_geography(inside, source_of(where), name=str(path))  # refuses codes that do not nest

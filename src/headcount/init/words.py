@@ -82,10 +82,13 @@ WEIGHT = re.compile(
 
 PERSONAL = re.compile(
     r"(^| )(first ?names?|last ?names?|middle ?names?|full ?names?|surnames?|given ?names?"
-    r"|forenames?|maiden ?names?|vornamen?|nachnamen?|familiennamen?|nombres?|apellidos?|prénoms?"
+    r"|forenames?|maiden ?names?|f ?names?|l ?names?|person names?|cognome"
+    r"|fornavn|etternavn|efternavn|voornaam|achternaam|imię|nazwisko|nacimiento|naissance"
+    r"|date naissance|vornamen?|nachnamen?|familiennamen?|nombres?|apellidos?|prénoms?"
     r"|prenoms?|noms? de famille|initials?|middle initial|dob|date of birth|birth ?dates?"
     r"|birth ?days?|geburtsdatum|geburtstag|fecha de nacimiento|date de naissance|ssn|itin"
     r"|social security\w*|passport\w*|phones?|telephones?|e ?mails?|street\w*|address\w*"
     r"|house ?number|unit ?number|po ?box|guardian\w*|spouse name|username|national id)( |$)"
+    r"|^(names?|nom|nome)$"
 )
 """What names or finds a person: neither a place nor an attribute."""
