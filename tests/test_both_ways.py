@@ -1,6 +1,5 @@
 """Loops give the same bits interpreted and compiled: small runs of every kind, each loop seen."""
 
-import gc
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -82,15 +81,14 @@ def test_cuts_are_the_same_both_ways(text):
 
 def test_every_loop_that_may_be_interpreted_was_run_both_ways():
     """And what named tuples it was given is part of its digest. Last: it looks at those above."""
-    for path in PACKAGE.rglob("*.py"):
-        if "headcount.compiled import" in path.read_text(encoding="utf-8"):
-            import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
-    gc.unfreeze()  # what another test has frozen is not among the objects
-    loops: list[Any] = [
-        loop
-        for loop in gc.get_objects()
-        if isinstance(loop, Kernel) and loop.__module__.startswith("headcount.")
+    modules = [
+        import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+        for path in PACKAGE.rglob("*.py")
+        if "headcount.compiled import" in path.read_text(encoding="utf-8")
     ]
+    loops: set[Any] = {
+        one for module in modules for one in vars(module).values() if type(one) is Kernel
+    }
     assert len(loops) > 100
     outer = {f"{loop.__module__}.{loop.__name__}" for loop in loops if loop.outer and loop.work}
     assert outer - set(SEEN) == set()
