@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -23,6 +24,8 @@ from headcount.run.engines import engine_named
 from tests.engines.spark import spark
 
 pytestmark = pytest.mark.spark
+# Workers import nothing from the folder that they are started in, and so not this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SECRET = 918_273_645
 

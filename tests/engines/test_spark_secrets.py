@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import cloudpickle
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -31,6 +33,8 @@ from tests.engines.search import forms_of, found
 from tests.engines.spark import end_java, spark
 
 pytestmark = pytest.mark.spark
+# Workers import nothing from the folder that they are started in, and so not this module.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PLANTED, CONTROL = 918_273_645_546, 817_364_529_635
 """Numbers that nothing else is: a true count, and one that is put into Spark's files on purpose."""
