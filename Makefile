@@ -13,10 +13,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 INSTALL := python -m pip install --quiet --disable-pip-version-check --no-deps
 LOCKED := $(INSTALL) --require-hashes --requirement
-# A folder has no hash, so headcount itself comes last, built by a locked backend and without a look
+# A folder has no hash, so headcount itself and its papers come last, built by a locked backend and without a look
 # at any registry.
-ITSELF := $(INSTALL) --no-index --no-build-isolation --editable .
-INPUTS := pyproject.toml requirements/lock.txt src/headcount/_version.py
+ITSELF := $(INSTALL) --no-index --no-build-isolation --editable . --editable papers
+INPUTS := pyproject.toml papers/pyproject.toml requirements/lock.txt src/headcount/_version.py
 TOOLS := build/tools
 NEWEST := build/newest
 # The newest Python that runs here, found on the path or kept by pyenv.

@@ -12,7 +12,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "headcount"
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "src" / "headcount", ROOT / "papers" / "src" / "headcount_papers")
 TEMPLATES = (".md", ".j2")
 SHORTEST = 12
 """Shorter texts are keys and names."""
@@ -120,8 +121,8 @@ def _is_text(node: ast.AST) -> bool:
 
 def main() -> None:
     """Print them all, each once."""
-    for path in sorted(SOURCE.rglob("*")):
-        name = path.relative_to(SOURCE)
+    for path in sorted(path for source in SOURCES for path in source.rglob("*")):
+        name = path.relative_to(ROOT)
         if path.suffix in TEMPLATES:
             sys.stdout.write(f"\n{name}\n{path.read_text(encoding='utf-8')}\n")
         if path.name == "report.toml":

@@ -19,7 +19,8 @@ import headcount
 from tests import conftest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PACKAGES = (ROOT / "src", ROOT / "papers" / "src")
+SOURCES = sorted(path for one in PACKAGES for path in one.rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = {
     *("altair", "clarabel", "cryptography", "dp_accounting", "flint", "highspy", "jinja2"),
@@ -69,6 +70,8 @@ def pins(*locks: str) -> dict[str, str]:
 def test_version_is_written_once_and_repeated_truly() -> None:
     assert PYPROJECT["project"]["dynamic"] == ["version"]
     assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/headcount/_version.py"
+    papers = (ROOT / "papers/src/headcount_papers/_version.py").read_text()
+    assert f'__version__ = "{headcount.__version__}"' in papers
     citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)
     changelog = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert citation is not None
@@ -137,7 +140,7 @@ def test_every_declared_dependency_is_locked_within_its_bounds() -> None:
 )
 def test_installed_versions_are_the_locked_ones() -> None:
     found = {str(canonicalize_name(d.name)): d.version for d in importlib.metadata.distributions()}
-    unlocked = {"headcount", "pip"}
+    unlocked = {"headcount", "headcount-papers", "pip"}
     installed = {name: version for name, version in found.items() if name not in unlocked}
     locked = pins()
     assert installed == {name: locked.get(name) for name in installed}
@@ -211,7 +214,17 @@ def test_library_never_prints() -> None:
 # --- one-way imports -------------------------------------------------------------------------
 
 ROOMS = (
-    *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
+    *(
+        "cli",
+        "bench",
+        "run",
+        "comparison",
+        "config",
+        "report",
+        "evaluation",
+        "mechanisms",
+        "attacks",
+    ),
     *("release", "privacy", "noise", "solve", "accuracy", "tabulate", "population", "schema"),
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
@@ -224,7 +237,7 @@ FILES = (
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",
     "studio/run.py": "import headcount.run.protect",
-    "studies/sweep.py": "import headcount.report, headcount.config, headcount.mechanisms",
+    "comparison/sweep.py": "import headcount.report, headcount.config, headcount.mechanisms",
     "evaluation/error.py": "from headcount.release import store",
     "mechanisms/raked.py": "import headcount.engines.protocol, headcount.population",
     "attacks/linkage.py": "import headcount.release",
@@ -246,11 +259,11 @@ FORBIDDEN = {
     "mechanisms/bad.py": "import headcount.attacks",
     "mechanisms/worse.py": "from headcount.engines import local",
     "attacks/bad.py": "import headcount.evaluation",
-    "evaluation/bad.py": "import headcount.studies",
-    "report/bad.py": "import headcount.studies",
+    "evaluation/bad.py": "import headcount.comparison",
+    "report/bad.py": "import headcount.comparison",
     "config/bad.py": "import headcount.run",
-    "studies/bad.py": "import headcount.run",
-    "studies/worse.py": "import headcount.engines.local",
+    "comparison/bad.py": "import headcount.run",
+    "comparison/worse.py": "import headcount.engines.local",
     "run/bad.py": "import headcount.cli",
     "studio/bad.py": "import headcount.cli",
     "cli/bad.py": "import headcount.testing",

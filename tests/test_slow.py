@@ -14,8 +14,8 @@ JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_slow" name="test_b[one::two]" time="40"/>
 <testcase classname="tests.test_slow" name="test_b[three]" time="40"/>
 <testcase classname="tests.test_slow" name="test_c" time="0.01"/>
-<testcase classname="tests.studies.test_christ_2022_directory" name="test_d" time="9"/>
-<testcase classname="tests.studies.test_christ_2022_directory" name="test_e" time="0"/>
+<testcase classname="tests.papers.test_christ_2022_directory" name="test_d" time="9"/>
+<testcase classname="tests.papers.test_christ_2022_directory" name="test_e" time="0"/>
 </testsuite></testsuites>"""
 
 
@@ -47,7 +47,7 @@ def test_the_list_is_made_from_the_times_of_a_run(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(slow, "OF_ALL", 0.05)
     assert slow_tests(JUNIT) == [
         "tests/test_slow.py::test_b",
-        "tests/studies/test_christ_2022_directory.py",
+        "tests/papers/test_christ_2022_directory.py",
     ]
 
 

@@ -32,6 +32,8 @@ from headcount.numbers import shown
 from headcount.processes import import_places
 
 OURS = "headcount"
+STUDIES = "headcount.studies"
+"""The entry points of papers."""
 
 
 def _places() -> tuple[tuple[str, int], ...]:
@@ -52,6 +54,11 @@ def _entry_points(group: str, places: tuple[tuple[str, int], ...]) -> tuple[Entr
         if points := one.entry_points.select(group=group):
             found.setdefault(one.name, points)
     return tuple(chain.from_iterable(found.values()))
+
+
+def entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """What other distributions bring of a group."""
+    return _entry_points(group, _places())
 
 
 @dataclass(frozen=True)
@@ -151,7 +158,7 @@ class Registry:
             ) from error
 
     def _points(self) -> Iterable[EntryPoint]:
-        return _entry_points(self.group, _places())
+        return entry_points(self.group)
 
     def _plugin(self, name: object) -> EntryPoint | None:
         """The one entry point of that name; two parts of one name are refused."""

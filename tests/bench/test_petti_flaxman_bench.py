@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from headcount.bench.petti_flaxman_2020 import judged, tolerances
-from headcount.studies.frame.claims import COLUMNS
+from headcount_papers.frame.claims import COLUMNS
 
 SCHEMA = {**COLUMNS, "count_type": pl.String, "level": pl.String}
 

@@ -10,9 +10,9 @@ import pytest
 
 from headcount.cli import demo
 from headcount.cli.app import main
+from headcount.comparison.settings import Settings
 from headcount.config.load import load_comparison
 from headcount.run.compare import ways_of
-from headcount.studies.compare.settings import Settings
 
 SMALL = """\
 [population]

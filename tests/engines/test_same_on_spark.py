@@ -13,6 +13,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from headcount.comparison.cache import Cache
+from headcount.comparison.cases import Case, Released, score_cases
+from headcount.comparison.study import Work
 from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import Engine, InOrder
 from headcount.engines.spark import SparkEngine
@@ -38,9 +41,6 @@ from headcount.population.people_table import TableOfPeople
 from headcount.population.workload_s import workload_s
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare
-from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.cases import Case, Released, score_cases
-from headcount.studies.frame.study import Work
 from tests.engines.by_files import ByFiles
 from tests.engines.spark import spark
 
@@ -159,7 +159,7 @@ def scored(data: Tabulated, engine: Engine, folder: Path | None) -> dict[str, pl
         data=lambda _: data,
         seed=3,
         work=Work(cache=Cache(folder), engine=engine),
-        made_by="headcount.studies.frame.cases",
+        made_by="headcount.comparison.cases",
     )
 
 

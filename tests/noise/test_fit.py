@@ -10,7 +10,7 @@ from headcount.bench.noise_fit import cut_tail, double_zero, fit, fudged, magnit
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.balls import precision
 from headcount.noise.opendp_backend import opendp_sampler
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 FULL = 10_000_000
 LAWS: dict[str, Law] = {

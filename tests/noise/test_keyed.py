@@ -28,7 +28,7 @@ from headcount.noise import (
 from headcount.noise._keys import encode
 from headcount.noise._tables import build_table
 from headcount.noise.recorded import RecordedNoise
-from headcount.studies.frame.published_noise import GeometricByRatio, PublishedNoise
+from headcount_papers.frame.published_noise import GeometricByRatio, PublishedNoise
 
 SEED = RunKey.from_seed(1940)
 STREAM = Stream("county", "cells", 1000)

@@ -15,7 +15,7 @@ from headcount.noise import (
     Stream,
     TwoSidedGeometric,
 )
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 # share of a level's epsilon, then for each total epsilon: variance and standard deviation as
 # published for the 1940 end-to-end test (four levels, sensitivity 2: z = epsilon * share / 8)

@@ -25,7 +25,7 @@ from headcount.noise import (
     _kernels as kernels,
 )
 from headcount.noise._tables import build_table
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 HOME = Path(keyed.__file__).parent
 TABLE = build_table(TwoSidedGeometric(Fraction(1, 47)))

@@ -8,7 +8,7 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise import DiscreteGaussian, Noise, OpenDPNoise, Stream, TwoSidedGeometric
 from headcount.noise.opendp_backend import _scale
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 STREAM = Stream("county", "cells", 500)
 INDEX = np.arange(3, dtype=np.int64)

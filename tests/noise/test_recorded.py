@@ -18,7 +18,7 @@ from headcount.noise import (
     TwoSidedGeometric,
 )
 from headcount.noise.recorded import RecordedNoise
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 STREAM = Stream("tract", "cells", 7)
 ONE = Fraction(1)

@@ -16,7 +16,7 @@ from headcount.noise._exact import Bits, _decide, invert, rejection_gaussian
 from headcount.noise._tables import build_table, certify_thresholds, has_table
 from headcount.noise.law import LARGEST_SCALE, Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 LAWS: list[Law] = [
     TwoSidedGeometric(Fraction(1, 320)),

@@ -25,7 +25,7 @@ from headcount.privacy import (
     noise_loss,
 )
 from headcount.schema.follows import merged
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
 

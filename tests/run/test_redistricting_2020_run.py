@@ -16,6 +16,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from headcount.cli.check import check
+from headcount.comparison.settings import Settings
 from headcount.counted import CountsOf
 from headcount.errors import HeadcountError, InputError, RunError
 from headcount.geography.spine import UnitShares
@@ -31,7 +32,6 @@ from headcount.run.compare import compare_run
 from headcount.run.error_report import error_report
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
-from headcount.studies.compare.settings import Settings
 from tests.mechanisms.topdown.presets_2020 import tables
 
 RHO, RHO_OF_HOMES = Fraction(293_764, 114_921), Fraction(11_417_641, 152_349_649)

@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from headcount.comparison.settings import Settings
 from headcount.config.load import config_digest, load_config
 from headcount.errors import RunError
 from headcount.init import draft, write_draft
@@ -31,7 +32,6 @@ from headcount.release.store import read_receipt
 from headcount.run.known import comparison_folder
 from headcount.run.protect import protect_run
 from headcount.run.publish import ReleaseAgain, publish_checks
-from headcount.studies.compare.settings import Settings
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
 from tests.studio.visitor import Visitor, visit

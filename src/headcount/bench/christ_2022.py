@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from headcount.bench.figures import Reading, timed
-from headcount.studies.christ_2022.settings import Settings
-from headcount.studies.christ_2022.study import verdicts_of
-from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.claims import DEPENDS
-from headcount.studies.frame.study import Work
+from headcount.comparison.cache import Cache
+from headcount.comparison.study import Work
+from headcount_papers.christ_2022.settings import Settings
+from headcount_papers.christ_2022.study import verdicts_of
+from headcount_papers.frame.claims import DEPENDS
 
 QUICK = {"seeds": "2022", "draws": 2}
 

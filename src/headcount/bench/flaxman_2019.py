@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headcount.bench.figures import Reading, timed
-from headcount.studies.flaxman_2019.direct import direct_runs
-from headcount.studies.flaxman_2019.pooled import figure_1
-from headcount.studies.flaxman_2019.settings import Settings
-from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.study import Work
+from headcount.comparison.cache import Cache
+from headcount.comparison.study import Work
+from headcount_papers.flaxman_2019.direct import direct_runs
+from headcount_papers.flaxman_2019.pooled import figure_1
+from headcount_papers.flaxman_2019.settings import Settings
 
 RUNS = 500
 

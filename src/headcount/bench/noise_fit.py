@@ -13,7 +13,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
-from headcount.studies.frame.published_noise import GeometricByRatio
+from headcount_papers.frame.published_noise import GeometricByRatio
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""

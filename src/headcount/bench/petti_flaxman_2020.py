@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from headcount.bench.figures import Reading, peak_gib, timed
+from headcount.comparison.cache import Cache
+from headcount.comparison.study import Work
 from headcount.engines.local import LocalEngine
 from headcount.evaluation.error import summarise
 from headcount.mechanisms.topdown.descend import descend
@@ -22,15 +24,13 @@ from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.progress import silent
-from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.claims import NO, YES, read_claims
-from headcount.studies.frame.study import Work
-from headcount.studies.petti_flaxman_2020 import STUDY
-from headcount.studies.petti_flaxman_2020.residuals import STRATA, TrueCounts, pool, reduce_release
-from headcount.studies.petti_flaxman_2020.settings import CountType, Level, Settings
-from headcount.studies.petti_flaxman_2020.study import run_on
-from headcount.studies.petti_flaxman_2020.targets import met_by_kind
 from headcount.tabulate import CELLS, Counts, counts_digest, tabulate
+from headcount_papers.frame.claims import NO, YES, read_claims
+from headcount_papers.petti_flaxman_2020 import STUDY
+from headcount_papers.petti_flaxman_2020.residuals import STRATA, TrueCounts, pool, reduce_release
+from headcount_papers.petti_flaxman_2020.settings import CountType, Level, Settings
+from headcount_papers.petti_flaxman_2020.study import run_on
+from headcount_papers.petti_flaxman_2020.targets import met_by_kind
 
 SEED = 1940
 

@@ -70,9 +70,9 @@ def compare(
       headcount compare config.toml --preset thorough --out comparisons/thorough
     """
     from headcount.cli.options import print_json, progress_of
+    from headcount.comparison.settings import Settings
     from headcount.progress import fault_noted
     from headcount.run.compare import compare_run
-    from headcount.studies.compare.settings import Settings
 
     typed = {"methods": methods, "epsilon": epsilon, "release": ",".join(release or [])}
     read = {

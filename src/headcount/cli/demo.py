@@ -27,8 +27,8 @@ def demo(
     """
     from headcount.cli.compare import show_memo
     from headcount.cli.options import progress_of
+    from headcount.comparison.settings import Settings
     from headcount.run.compare import compare_run
-    from headcount.studies.compare.settings import Settings
 
     config = out.with_name(f"{out.name}.toml")
     _write(config)

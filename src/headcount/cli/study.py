@@ -16,8 +16,8 @@ from headcount.cli.options import OnEngine, Quiet
 from headcount.engines import EngineName
 
 if TYPE_CHECKING:
-    from headcount.studies.frame.settings import Given
-    from headcount.studies.frame.study import Study
+    from headcount.comparison.options import Given
+    from headcount.comparison.study import Study
 
 
 class Studies(TyperGroup):
@@ -28,13 +28,13 @@ class Studies(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Every study."""
-        from headcount.studies.frame.study import study_names
+        from headcount.comparison.study import study_names
 
         return study_names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a study, or None if there is none of that name."""
-        from headcount.studies.frame.study import load_study, study_names
+        from headcount.comparison.study import load_study, study_names
 
         return command(load_study(cmd_name)) if cmd_name in study_names() else None
 

@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headcount.comparison.methods import Domain, LeftOut, Offered, Way, promises
+from headcount.comparison.settings import Settings
+from headcount.comparison.study import Findings
+from headcount.comparison.tables import case_table
 from headcount.errors import RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release import CountsRelease, Release, TablesRelease
@@ -20,10 +24,6 @@ from headcount.release.directory import RunDirectory
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import read_receipt, read_release
 from headcount.run.forecast import answers_of
-from headcount.studies.compare.methods import Domain, LeftOut, Offered, Way, promises
-from headcount.studies.compare.settings import Settings
-from headcount.studies.compare.tables import case_table
-from headcount.studies.frame.study import Findings
 from headcount.tabulate.query import CELLS
 
 PREDICTED = {

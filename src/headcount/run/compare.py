@@ -12,6 +12,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from headcount.comparison import STUDY
+from headcount.comparison.cache import Cache
+from headcount.comparison.methods import Domain, Offered, fitting, neighbours_of, offered
+from headcount.comparison.run import run
+from headcount.comparison.settings import Settings
+from headcount.comparison.study import Findings, Work
+from headcount.comparison.template import write_text
 from headcount.config.load import comparison_digest, load_comparison
 from headcount.config.settings import ComparisonConfig, RunSettings
 from headcount.engines import EngineName
@@ -32,13 +39,6 @@ from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable, refuse_unknown
 from headcount.run.engines import engine_named
 from headcount.schema import Schema
-from headcount.studies.compare import STUDY
-from headcount.studies.compare.methods import Domain, Offered, fitting, neighbours_of, offered
-from headcount.studies.compare.settings import Settings
-from headcount.studies.compare.study import run
-from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.report import write_text
-from headcount.studies.frame.study import Findings, Work
 
 if TYPE_CHECKING:
     import polars as pl

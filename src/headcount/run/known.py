@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
+from headcount.comparison.settings import Settings
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
 from headcount.population import Population
@@ -18,7 +19,6 @@ from headcount.run.confirm import stamps
 from headcount.run.folder import Folder
 from headcount.run.texts import Texts
 from headcount.run.wanted import known_people
-from headcount.studies.compare.settings import Settings
 
 MOST_KEPT = 4
 

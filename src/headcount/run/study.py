@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headcount.comparison.options import StudySettings
+from headcount.comparison.study import Work, load_study
 from headcount.engines import EngineName
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.provenance import gather_provenance
 from headcount.run.engines import engine_named
-from headcount.studies.frame.settings import StudySettings
-from headcount.studies.frame.study import Work, load_study
 
 
 def run_study(
@@ -28,8 +28,8 @@ def run_study(
         cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
                 ending ".cache", if None. It may tell exact counts.
     """
-    from headcount.studies.frame.cache import Cache
-    from headcount.studies.frame.report import write_text
+    from headcount.comparison.cache import Cache
+    from headcount.comparison.template import write_text
 
     study, identity = load_study(name), settings.identity()
     if study_is_there(out, study=name, settings=identity):

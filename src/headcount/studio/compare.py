@@ -7,6 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
+from headcount.comparison.methods import NONE
+from headcount.comparison.settings import PRESETS, Settings
 from headcount.config.load import load_comparison
 from headcount.config.methods import parts_of_chain, put_method, take_case
 from headcount.errors import ConfigError, did_you_mean
@@ -14,8 +16,6 @@ from headcount.mechanisms import Chain
 from headcount.run.compare import ways_of
 from headcount.run.known import FinishedComparison, comparison_folder
 from headcount.run.wanted import OWN, ways_in
-from headcount.studies.compare.methods import NONE
-from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.run import job_words
 

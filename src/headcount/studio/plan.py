@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from headcount.comparison.settings import Settings
 from headcount.config.methods import (
     OFFERED,
     add_case,
@@ -34,7 +35,6 @@ from headcount.run.wanted import (
     ways_in,
     with_amount,
 )
-from headcount.studies.compare.settings import Settings
 from headcount.studio.app import Asked, Studio, require
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.comparison.tables import settings_words
 from headcount.engines.local import LocalEngine
 from headcount.errors import PrivacyError
 from headcount.mechanisms import Chain, Context, Tabulated, protect
@@ -22,7 +23,6 @@ from headcount.noise.recorded import RecordedNoise
 from headcount.progress import silent
 from headcount.release.receipt import guarantee_from_json, guarantee_to_json
 from headcount.storage import storage_at
-from headcount.studies.compare.tables import settings_words
 from headcount.tabulate import CELLS
 from headcount.tabulate.counts import every_level
 from tests.engines.by_files import ByFiles

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from headcount.comparison.measures import small_part
 from headcount.errors import ConfigError
 from headcount.evaluation.metrics import audit
 from headcount.evaluation.metrics._base import NotFeasible
@@ -21,7 +22,6 @@ from headcount.mechanisms.topdown.choices import Invariant, LevelPasses, Quarter
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.population.quarters import Quarters
 from headcount.privacy import UnitOfPrivacy
-from headcount.studies.compare.measures import small_part
 from headcount.tabulate import CELLS, Tabulated, counts_digest
 from tests.mechanisms.topdown.small import (
     SCHEMA,

@@ -1,0 +1,1 @@
+"""Papers on disclosure avoidance, run again with headcount: one package for each."""

@@ -1,0 +1,92 @@
+"""Verdicts as a table for readers: by section of the paper, each with its cause and its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from headcount.comparison.exhibits import Exhibits
+from headcount.report.model import Column
+from headcount_papers.frame.claims import DEPENDS, NOT_TESTABLE, PAPER_ERRS
+
+GROUP = "group"
+ERRATA = "Where the paper itself errs (not counted)"
+
+COLUMNS = {
+    "holds": Column(key="verdict", label="Holds", shows="verdict"),
+    "why": Column(key="why", label="", under=True),
+    "figure": Column(key="figure", label="", shows="link", under=True),
+}
+"""How the columns are shown that every table of verdicts may have: the last two under the first."""
+
+
+class Judged(Exhibits):
+    """Exhibits of a paper: with ``verdicts = true`` a table is one of verdicts.
+
+    It may have the columns holds, why and figure, and stands by section of the paper.
+    """
+
+    def arranged(
+        self, about: Mapping[str, Any], frame: pl.DataFrame, columns: list[Column]
+    ) -> tuple[pl.DataFrame, list[Column], str]:
+        """Verdicts by section; other tables as they are."""
+        if not about.get("verdicts", False):
+            return super().arranged(about, frame, columns)
+        columns = [_of_verdicts(column) for column in columns]
+        return claims_table(frame, figures=self.drawn), columns, GROUP
+
+
+def _of_verdicts(column: Column) -> Column:
+    """A column that every table of verdicts may have, under the study's own label if it has one."""
+    known = COLUMNS.get(column.key)
+    if known is None:
+        return column
+    return known if column.label == column.key else replace(known, label=column.label)
+
+
+def claims_table(claims: pl.DataFrame, *, figures: Collection[str]) -> pl.DataFrame:
+    """The verdicts with the columns of ``COLUMNS``, sorted into groups.
+
+    where
+        verdict   "yes", "no", "depends (60 %)", ...
+        why       the cause, the same in a sentence, and what covers the claim
+        figure    the report's figure; "" if this report has none of that name
+        group     the section; what the paper itself errs in comes last, under ``ERRATA``
+    """
+    # The first of several cases of a claim is the one that others may be covered by.
+    text = dict(zip(claims["id"].reverse(), claims["claim"].reverse(), strict=True))
+    rows = list(claims.iter_rows(named=True))
+    shown = claims.with_columns(
+        pl.Series("verdict", [_verdict(row) for row in rows], dtype=pl.String),
+        pl.Series("why", [_why(row, text) for row in rows], dtype=pl.String),
+        pl.when(pl.col("figure").is_in(list(figures))).then("figure").otherwise(pl.lit("")),
+        pl.when(pl.col("cause") == PAPER_ERRS)
+        .then(pl.lit(ERRATA))
+        .otherwise("section")
+        .alias(GROUP),
+    )
+    sections = shown[GROUP].unique(maintain_order=True).to_list()
+    order = {name: (name == ERRATA, number) for number, name in enumerate(sections)}
+    ranked = sorted(sections, key=order.__getitem__)
+    return shown.sort(pl.col(GROUP).cast(pl.Enum(ranked)), maintain_order=True)
+
+
+def _verdict(row: dict[str, object]) -> str:
+    holds, share = str(row["holds"]), row["share"]
+    if holds != DEPENDS or not isinstance(share, float):
+        return holds
+    # A share that is neither none nor all is not rounded to one of them.
+    whole = min(99, max(1, round(100 * share)))
+    return f"{holds} ({whole} %)"
+
+
+def _why(row: dict[str, object], text: dict[str, str]) -> str:
+    parts = [str(row["cause"] or ""), str(row["reason"] or "")]
+    if row["holds"] == NOT_TESTABLE:
+        parts.reverse()
+    if row["covered_by"]:
+        parts.append(f"not counted, since it is covered by “{text[str(row['covered_by'])]}”")
+    return "; ".join(part for part in parts if part)

@@ -1,1 +1,0 @@
-"""Published studies, run again: one module or small package for each paper."""
