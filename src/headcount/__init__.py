@@ -51,19 +51,16 @@ if TYPE_CHECKING:
     from headcount.init.read import read as read
     from headcount.measurements import NoisyMeasurements as NoisyMeasurements
     from headcount.measurements import read_measurements as read_measurements
-    from headcount.mechanisms import Averaged as Averaged
     from headcount.mechanisms import Chain as Chain
     from headcount.mechanisms import Geometric as Geometric
     from headcount.mechanisms import Identity as Identity
     from headcount.mechanisms import PostTabular as PostTabular
     from headcount.mechanisms import PreTabular as PreTabular
-    from headcount.mechanisms import Raked as Raked
     from headcount.mechanisms import Sampling as Sampling
     from headcount.mechanisms import Tabulated as Tabulated
     from headcount.mechanisms import protect as protect
     from headcount.mechanisms.cell_key.mechanism import CellKey as CellKey
     from headcount.mechanisms.cell_key.table_choice import PerturbationFile as PerturbationFile
-    from headcount.mechanisms.histogram import Histogram as Histogram
     from headcount.mechanisms.person_swapping import PersonSwapping as PersonSwapping
     from headcount.mechanisms.rounding.mechanism import Rounding as Rounding
     from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
@@ -89,14 +86,12 @@ if TYPE_CHECKING:
     from headcount.population.from_households import to_population as to_population
     from headcount.population.household_readers import read_households as read_households
     from headcount.population.household_writer import write_households as write_households
-    from headcount.population.ipums1940 import read_ipums1940 as read_ipums1940
     from headcount.population.readers import read_counts as read_counts
     from headcount.population.readers import read_microdata as read_microdata
     from headcount.population.readers import read_quarters as read_quarters
     from headcount.population.redistricting_2020 import read_persons_2020 as read_persons_2020
     from headcount.population.redistricting_2020 import read_units_2020 as read_units_2020
     from headcount.population.towns import towns as towns
-    from headcount.population.us1940 import us1940 as us1940
     from headcount.privacy import Guarantee as Guarantee
     from headcount.privacy import Ledger as Ledger
     from headcount.privacy import UnitOfPrivacy as UnitOfPrivacy

@@ -18,9 +18,9 @@ from headcount.config.load import (
     read_config,
 )
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms import Averaged
 from headcount.run.protect import protect_run
 from headcount.typed import shaping
+from headcount_papers.averaged import Averaged
 
 GOOD = """
 [population]

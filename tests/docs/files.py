@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from headcount.schema import load_schema
-from tests.population.test_ipums1940 import Person, Record, Unit
-from tests.population.test_ipums1940 import write as write_extract
+from tests.papers.test_ipums1940 import Person, Record, Unit
+from tests.papers.test_ipums1940 import write as write_extract
 
 COUNTIES = {"44001": "44", "44003": "44", "09001": "09"}
 TRACTS = {f"{county}{number:06}": county for county in COUNTIES for number in (1, 2)}

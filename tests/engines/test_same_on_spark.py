@@ -24,11 +24,9 @@ from headcount.evaluation.metrics.error import Error
 from headcount.geography.build import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
 from headcount.mechanisms._protect import mechanism_digest
-from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
-from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
@@ -38,9 +36,11 @@ from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
 from headcount.population.people import count_people, read_people
 from headcount.population.people_table import TableOfPeople
-from headcount.population.workload_s import workload_s
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked
+from headcount_papers.workload_s import workload_s
 from tests.engines.by_files import ByFiles
 from tests.engines.spark import spark
 

@@ -17,8 +17,7 @@ from headcount.evaluation._scores import score
 from headcount.evaluation.metrics.impossible_counts import ImpossibleCounts
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
-from headcount.mechanisms import Geometric, Identity, Raked, protect
-from headcount.mechanisms.histogram import Histogram
+from headcount.mechanisms import Geometric, Identity, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population, uniform
 from headcount.release import Release
@@ -26,6 +25,8 @@ from headcount.release.receipt import guarantee_to_json
 from headcount.release.store import read_release, write_release
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts, Tabulated, tabulate
+from headcount_papers.histogram import Histogram
+from headcount_papers.raked import Raked
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult", "old"))))
 GEOGRAPHY = regular(children=2, depth=2)

@@ -18,7 +18,6 @@ from headcount.mechanisms import (
     Identity,
     Preserved,
     PreTabular,
-    Raked,
     Sampling,
     Tabulated,
     complete_guarantee,
@@ -42,6 +41,7 @@ from headcount.privacy import ApproximateLoss, Guarantee, PureLoss, UnitOfPrivac
 from headcount.schema import Attribute, Follows, Schema, load_schema
 from headcount.tabulate import tabulate
 from headcount.typed import from_table
+from headcount_papers.raked import Raked
 
 HALF = Fraction(1, 2)
 ADD, CHANGE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE

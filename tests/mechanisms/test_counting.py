@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from headcount.errors import PrivacyError
 from headcount.geography import Geography, regular
-from headcount.mechanisms import Averaged, Geometric, Identity, Raked
+from headcount.mechanisms import Geometric, Identity
 from headcount.mechanisms._noisy_cells import cell_stream
-from headcount.mechanisms.raked import rake
 from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, Counts, tabulate
 from headcount.testing.strategies import geographies, populations
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked, rake
 
 SEX = Attribute("sex", ("f", "m"))
 NOISY: list[Any] = [Geometric, Averaged, Raked]

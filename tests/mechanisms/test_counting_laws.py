@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from headcount.geography import regular
-from headcount.mechanisms import Averaged, Geometric, Raked
+from headcount.mechanisms import Geometric
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts, tabulate
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked
 
 RUNS = range(200)
 

@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import (
-    Averaged,
-    Geometric,
-    Raked,
-    _base,
-    _noisy_cells,
-    averaged,
-    geometric,
-    raked,
-)
+from headcount.mechanisms import Geometric, _base, _noisy_cells, geometric
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
 from headcount.tabulate import counts as counts_room
 from headcount.tabulate import tabulate
+from headcount_papers import averaged, raked
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked
 
 AFTER_THE_NOISE = {"rake", "run"}
 """Functions that take noisy integers and go on in floats: post-processing."""

@@ -8,12 +8,14 @@ import pytest
 
 from headcount.errors import PrivacyError
 from headcount.geography import regular
-from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
+from headcount.mechanisms import Geometric, Identity, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Tabulated, counts_digest, tabulate
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked
 
 PEOPLE = Population(
     "p",

@@ -11,19 +11,21 @@ import pytest
 
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.geography import regular
-from headcount.mechanisms import Averaged, Chain, Geometric, Raked, protect
-from headcount.mechanisms.histogram import Histogram
+from headcount.mechanisms import Chain, Geometric, protect
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import TwoSidedGeometric
 from headcount.population import Population, cut_households
 from headcount.population.from_households import to_population
 from headcount.population.households import Households
 from headcount.population.towns import towns
-from headcount.population.workload_s import workload_s
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
 from headcount.tabulate import Tabulated, tabulate
 from headcount.typed import from_table
+from headcount_papers.averaged import Averaged
+from headcount_papers.histogram import Histogram
+from headcount_papers.raked import Raked
+from headcount_papers.workload_s import workload_s
 
 HOUSEHOLD = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
 SEX = Attribute("sex", ("f", "m"))

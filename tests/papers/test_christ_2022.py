@@ -19,7 +19,6 @@ from headcount.evaluation.representation import (
     smoothed_kl,
 )
 from headcount.mechanisms import protect
-from headcount.mechanisms.swapping.rates import AreaSwaps
 from headcount_papers.christ_2022.accuracy import FourAttributes, score_noise, score_swaps
 from headcount_papers.christ_2022.cases import (
     noise_cases,
@@ -40,6 +39,7 @@ from headcount_papers.christ_2022.people import (
 from headcount_papers.christ_2022.pieces import about
 from headcount_papers.christ_2022.places import DWELLING
 from headcount_papers.christ_2022.privacy import attack_swaps
+from headcount_papers.christ_2022.rates import AreaSwaps
 from headcount_papers.christ_2022.settings import FOUR, RACE, UNIQUE_BY, Settings
 from headcount_papers.christ_2022.theory import combinations, theorem_1, theorem_2, variances
 

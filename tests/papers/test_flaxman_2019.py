@@ -17,7 +17,7 @@ from headcount.comparison.cache import Cache
 from headcount.comparison.cases import releases
 from headcount.comparison.study import Findings, Work
 from headcount.errors import ConfigError, InputError, PrivacyError
-from headcount.mechanisms import Geometric, Raked, Sampling, protect, protect_runs
+from headcount.mechanisms import Geometric, Sampling, protect, protect_runs
 from headcount.noise import DiscreteGaussian, KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population.uniform import uniform
 from headcount.tabulate import tabulate
@@ -46,6 +46,7 @@ from headcount_papers.frame.published_noise import (
     PublishedNoise,
     published_loss,
 )
+from headcount_papers.raked import Raked
 from tests.engines.by_files import ByFiles
 
 SMALL = Settings(

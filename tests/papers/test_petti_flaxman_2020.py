@@ -22,7 +22,6 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
-from headcount.population.us1940 import us1940
 from headcount.tabulate import Query
 from headcount_papers.frame.claims import COLUMNS as VERDICTS
 from headcount_papers.petti_flaxman_2020 import draws as draws_room
@@ -50,6 +49,7 @@ from headcount_papers.petti_flaxman_2020.settings import (
 )
 from headcount_papers.petti_flaxman_2020.study import run_on
 from headcount_papers.petti_flaxman_2020.targets import judge, met_by_kind
+from headcount_papers.us1940 import us1940
 from tests.engines.by_files import ByFiles
 
 EPS = tuple(Fraction(e) for e in ("1/2", "1", "2"))

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from headcount.population import Households, uniform
 from headcount.population.towns import towns
-from headcount.population.us1940 import us1940
-from headcount.population.workload_s import workload_s
 from headcount_papers.christ_2022.places import block_group, county, state_pool
+from headcount_papers.us1940 import us1940
+from headcount_papers.workload_s import workload_s
 
 Arrays = Iterator[NDArray[Any]]
 

@@ -15,8 +15,7 @@ from headcount.evaluation.metrics.error import Error
 from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
-from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
-from headcount.mechanisms.histogram import Histogram
+from headcount.mechanisms import Geometric, Identity, Mechanism, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.report.html import write_report
@@ -26,6 +25,8 @@ from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Tabulated, counts_digest, tabulate
+from headcount_papers.histogram import Histogram
+from headcount_papers.raked import Raked
 from tests.report.browser import open_report
 from tests.report.layout import layout_faults
 

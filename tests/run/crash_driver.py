@@ -38,7 +38,6 @@ import headcount.run.protect
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
-from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import OpenDPNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.release import directory
@@ -47,6 +46,7 @@ from headcount.run._making import make_release
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
+from headcount_papers.raked import Raked
 
 ROOT = Path(headcount.__file__).parent
 WATCHED = {

@@ -9,11 +9,11 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, RunError
-from headcount.mechanisms import Averaged
 from headcount.mechanisms._base import COPIES, SCALAR
 from headcount.noise import KeyedNoise, RunKey
 from headcount.run.evaluate import open_run
 from headcount.run.protect import prepare_run, protect_run
+from headcount_papers.averaged import Averaged
 from tests.run.town import LEDGER, MICRODATA, make_ledger, write_config, write_town
 
 

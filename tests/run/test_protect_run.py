@@ -15,7 +15,7 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import InputError, RunError
-from headcount.mechanisms import Chain, Geometric, Identity, Raked, protect
+from headcount.mechanisms import Chain, Geometric, Identity, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
@@ -23,6 +23,7 @@ from headcount.release.store import read_receipt, read_release
 from headcount.run._making import make_release
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import prepare_data, prepare_run, protect_run
+from headcount_papers.raked import Raked
 from tests.run.town import (
     AGES,
     LEDGER,

@@ -13,9 +13,10 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
-from headcount.population.source import lines_digest, table_digest
+from headcount.population.source import table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.run.protect import prepare_run, protect_run
+from headcount_papers.fixed_width import lines_digest
 from tests.run.town import (
     AGES,
     LEDGER,

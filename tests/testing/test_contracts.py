@@ -9,7 +9,6 @@ import pytest
 
 from headcount.geography import Geography
 from headcount.mechanisms import (
-    Averaged,
     Chain,
     Context,
     CountsOutcome,
@@ -18,7 +17,6 @@ from headcount.mechanisms import (
     Mechanism,
     PostTabular,
     PreTabular,
-    Raked,
     Sampling,
 )
 from headcount.mechanisms._step_noise import StepNoise
@@ -28,6 +26,8 @@ from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.testing import ContractError, check_mechanism, mechanism_checks
+from headcount_papers.averaged import Averaged
+from headcount_papers.raked import Raked
 
 KEPT: list[Mechanism] = [
     Identity(),

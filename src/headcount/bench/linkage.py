@@ -19,7 +19,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_everywhere,
 )
 from headcount.mechanisms.swapping.similar import Kind, PartnerRule
-from headcount.population.workload_s import workload_s
+from headcount_papers.workload_s import workload_s
 
 NAMES = ("age", "sex", "race", "hispanic", "household_size", "tenure")
 KINDS: tuple[tuple[Kind, int], ...] = (

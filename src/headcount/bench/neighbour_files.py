@@ -29,11 +29,11 @@ from headcount.bench.neighbour_homes import (
 )
 from headcount.population.towns import towns
 from headcount.population.uniform import uniform
-from headcount.population.us1940 import us1940
-from headcount.population.workload_s import workload_s
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
+from headcount_papers.us1940 import us1940
+from headcount_papers.workload_s import workload_s
 
 
 class PopulationFiles(Protocol):

@@ -20,8 +20,8 @@ from headcount.mechanisms import protect
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
-from headcount.population.workload_s import workload_s
 from headcount.tabulate import Tabulated
+from headcount_papers.workload_s import workload_s
 
 SCHEMA_ATTRIBUTES = ("sex", "age", "race", "hispanic")
 SEED = 1

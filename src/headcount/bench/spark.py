@@ -182,7 +182,7 @@ def _timed(share: float, engine: Engine) -> SparkRun:
 
 
 def _nation(share: float, *, states: tuple[str, ...] | None = None) -> Population:
-    from headcount.population.us1940 import us1940
+    from headcount_papers.us1940 import us1940
 
     population, quarters = us1940(seed=SEED, scale=share, states=states)
     return replace(population, quarters=quarters)

@@ -17,8 +17,8 @@ from headcount.mechanisms.swapping.risk import Risk
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
-from headcount.population.workload_s import workload_s
 from headcount.tabulate import Counts, Tabulated
+from headcount_papers.workload_s import workload_s
 
 FULL = 1_000_000
 RISK = Risk(

@@ -87,7 +87,7 @@ def people(share: float) -> Iterator[pa.Table]:
     """The people of the nation, state by state, in any order within a state."""
     import pyarrow as pa
 
-    from headcount.population.us1940 import us1940
+    from headcount_papers.us1940 import us1940
 
     nation, _ = us1940(seed=SEED, scale=share)
     assert nation.count is not None

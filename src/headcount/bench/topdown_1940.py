@@ -65,7 +65,7 @@ def run_nation(epsilon: Fraction, *, states: Sequence[str] | None = None) -> lis
 
 
 def _population(states: Sequence[str] | None) -> Population:
-    from headcount.population.us1940 import us1940
+    from headcount_papers.us1940 import us1940
 
     population, quarters = us1940(seed=SEED, states=states)
     return replace(population, quarters=quarters)

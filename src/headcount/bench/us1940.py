@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from headcount.bench.figures import Reading, peak_gib, timed
-from headcount.population.us1940 import fit, us1940
+from headcount_papers.us1940 import fit, us1940
 
 SEEDS = range(1, 9)
 

@@ -80,7 +80,7 @@ PRESETS = {
     ),
     "thorough": Preset(
         methods=(
-            *("topdown", "geometric", "raked", "sampling", "swapping", "person-swapping"),
+            *("topdown", "geometric", "sampling", "swapping", "person-swapping"),
             *("suppression", "cell-key", "rounding"),
         ),
         epsilons=_exact("0.1", "0.25", "0.5", "1", "2", "4", "8"),

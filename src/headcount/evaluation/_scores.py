@@ -21,7 +21,6 @@ from headcount.evaluation._true_answers import (
 )
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
 from headcount.evaluation.published_answers import published_answers
-from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release, TablesRelease
 from headcount.release.frames import LevelTable
 from headcount.schema import Schema
@@ -84,7 +83,7 @@ def answers(
     if isinstance(release, TablesRelease):
         yield from published_answers(counts, release, level, queries, cells)
         return
-    clipped = clips_answers(release)
+    clipped = release.clipped_after_summing
     released = release.table(level)
     missing = release.as_counts().missing_at(level)
     for query in queries:
@@ -132,7 +131,7 @@ def tallied_answers(
     if len(runs := _runs(truth, table)) < 2:
         yield from answers(counts, release, level, cells, only=only)
         return
-    clipped = clips_answers(release)
+    clipped = release.clipped_after_summing
     for query in _queries(release.schema, only):
         answer = possible_answer(query, release.schema)
         pieces = (

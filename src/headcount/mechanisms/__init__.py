@@ -1,8 +1,10 @@
 """Ways to protect counts: pre-tabular and post-tabular methods, and chains of them."""
 
-from headcount.mechanisms._base import Context, PostTabular, PreTabular
+from headcount.mechanisms._base import COPIES, SCALAR, Context, PostTabular, PreTabular
 from headcount.mechanisms._chain import Chain, Mechanism
-from headcount.mechanisms._measured import Measured, losses_of, total_loss
+from headcount.mechanisms._measured import Measured, losses_of, measure_cells, total_loss
+from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._noisy_cells import noisy_cells
 from headcount.mechanisms._outcome import CountsOutcome, Outcome, TablesOutcome
 from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._protect import (
@@ -12,15 +14,14 @@ from headcount.mechanisms._protect import (
     protect_runs,
 )
 from headcount.mechanisms._stored_people import ReusedRun
-from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
-from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.sampling import Sampling
 from headcount.tabulate import Tabulated
 
 __all__ = [
-    "Averaged",
+    "COPIES",
+    "SCALAR",
     "Chain",
     "Context",
     "CountsOutcome",
@@ -28,18 +29,20 @@ __all__ = [
     "Identity",
     "Measured",
     "Mechanism",
+    "Noisy",
     "Outcome",
     "PostTabular",
     "PreTabular",
     "Preserved",
-    "Raked",
     "ReusedRun",
     "Sampling",
     "TablesOutcome",
     "Tabulated",
     "complete_guarantee",
     "losses_of",
+    "measure_cells",
     "mechanism_digest",
+    "noisy_cells",
     "protect",
     "protect_runs",
     "total_loss",

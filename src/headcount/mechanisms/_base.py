@@ -217,10 +217,12 @@ class PostTabular(MethodBase):
         to_publish_more   what it would take to publish more than ``publications`` offers
         withholds         whether cells are withheld, so that no other sum may be published
         changes_tables    whether counts of published tables are changed, so that none is exact
+        whole_counts      whether published counts are whole numbers
     """
 
     withholds: ClassVar[bool] = False
     changes_tables: ClassVar[bool] = False
+    whole_counts: ClassVar[bool] = True
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
     def for_a_rehearsal(self) -> Self:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.population._recodes import SEVEN_RACES as SEVEN_RACES
 from headcount.population._recodes import fit_schema
 from headcount.population.households import VACANT, Households
 from headcount.population.population import Population

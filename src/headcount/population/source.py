@@ -19,7 +19,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.population._fixed_width import Lines, read_lines
 from headcount.population.format import PLAIN, Format
 from headcount.population.pieces import pieces_of
 
@@ -32,12 +31,7 @@ _NOTHING = "\0nothing"  # an empty field, as no file can write it
 def table_digest(path: Path, form: Format = PLAIN) -> str:
     """The digest of the rows of a table, over all of its columns; some rows at a time."""
     batches = (batch for piece in pieces_of(path, form) for batch in piece.texts())
-    return _together(_of_columns(columns) for columns in batches)
-
-
-def lines_digest(path: Path) -> str:
-    """The digest of the lines of a fixed-width file, in blocks: memory does not grow with it."""
-    return _together(_of_lines(lines) for lines in read_lines(path))
+    return records_digest(_of_columns(columns) for columns in batches)
 
 
 def _of_columns(columns: Iterable[pl.Series]) -> WordPairs:
@@ -49,12 +43,13 @@ def _of_columns(columns: Iterable[pl.Series]) -> WordPairs:
     return np.empty((2, 0), dtype=np.uint64) if total is None else total
 
 
-def _together(parts: Iterator[WordPairs]) -> str:
+def records_digest(parts: Iterator[WordPairs]) -> str:
+    """The digest of records of which each has two words, given some at a time."""
     total, records = np.zeros(2, dtype=np.uint64), 0
     for part in parts:
         records += part.shape[1]
         # Each word is mixed with the other: a record is more than the sum of its fields.
-        total += np.stack([_mix(part[0] ^ _mix(part[1])), _mix(part[1] ^ _mix(part[0]))]).sum(
+        total += np.stack([mixed(part[0] ^ mixed(part[1])), mixed(part[1] ^ mixed(part[0]))]).sum(
             axis=1, dtype=np.uint64
         )
     return sha256(f"records 1:{records}:{total[0]:016x}{total[1]:016x}".encode()).hexdigest()
@@ -73,24 +68,10 @@ def _fields(column: pl.Series) -> WordPairs:
     return words
 
 
-def _of_lines(lines: Lines) -> WordPairs:
-    """Two words for each line, whatever its length."""
-    words = np.zeros((2, len(lines)), dtype=np.uint64)
-    for length in np.unique(lines.length).tolist():
-        chosen = np.flatnonzero(lines.length == length)
-        padded = np.zeros((len(chosen), -(-length // 8) * 8), dtype=np.uint8)
-        padded[:, :length] = lines.data[lines.start[chosen, None] + np.arange(length)]
-        pieces = padded.view("<u8").astype(np.uint64)
-        for lane in range(2):
-            places = _mix(np.arange(1, pieces.shape[1] + 1, dtype=np.uint64) + (lane << 32))
-            words[lane, chosen] = _mix(pieces ^ places).sum(axis=1, dtype=np.uint64) + length
-    return words
-
-
-def _mix(words: WordPairs) -> WordPairs:
+def mixed(words: WordPairs) -> WordPairs:
     """The finaliser of splitmix64: a permutation of 64-bit words."""
-    mixed = words + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: WordPairs = mixed ^ (mixed >> np.uint64(31))
+    word = words + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    result: WordPairs = word ^ (word >> np.uint64(31))
     return result

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
     from headcount.report.model import Figure
 
+CLIP_NOTE = "negative_counts"
+CLIPPED_AFTER_SUMMING = "answers summed from cells with their noise, then set to 0 where negative"
+"""What a method notes of its release if readers are to sum cells first, and clip then."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release:
@@ -56,6 +60,11 @@ class Release:
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
     counted: CountsOf = CountsOf.PEOPLE
+
+    @property
+    def clipped_after_summing(self) -> bool:
+        """Whether answers to a query are to be set to 0 where negative, after summing."""
+        return self.notes.get(CLIP_NOTE) == CLIPPED_AFTER_SUMMING
 
     def __repr__(self) -> str:
         return f"<Release by {self.mechanism}: {', '.join(self.parts())}>"

@@ -35,7 +35,7 @@ START_BYTES = 400 << 20
 """Of a process that has read a small file."""
 HELD_BYTES = 64
 """For each count that is not 0, at all levels together."""
-COUNT_BYTES = {"raked": 3.5, "averaged": 3.5}
+FRACTION_BYTES = 3.5
 """Of a published count with fractions, compressed."""
 WHOLE_BYTES, SPARSE_BYTES = 0.6, 1.5
 """Of a whole count (most are small or 0), and where only counts that are not 0 are written."""
@@ -147,7 +147,7 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     if sparse and is_large(schema, geography.size(geography.leaf)):
         output = SPARSE_BYTES * not_0
     else:
-        count = COUNT_BYTES.get(mechanism.last.name, WHOLE_BYTES)
+        count = WHOLE_BYTES if mechanism.last.whole_counts else FRACTION_BYTES
         output = units * (possible * count + CODE_BYTES)
     return Needs(
         seconds=None if seconds is None else so_far + seconds,

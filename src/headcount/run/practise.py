@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headcount.errors import ConfigError, did_you_mean
 
-PRACTISE = {"towns": "people = 6000", "us1940": 'scale = "1/200"'}
+PRACTISE = {"towns": "people = 6000"}
 """Made-up populations to try things on, and how small they are made."""
 
 _CONFIG = """\

@@ -18,12 +18,12 @@ from headcount.mechanisms.person_swapping import (
     in_years,
     rows_of,
 )
-from headcount.mechanisms.swapping.rates import swap_at_all_rates
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
 from headcount.testing.contracts import mechanism_checks
+from headcount_papers.christ_2022.rates import swap_at_all_rates
 
 AGE = Attribute("age", tuple(str(a) for a in range(10)))
 SEX = Attribute("sex", ("f", "m"))

@@ -20,12 +20,12 @@ from headcount.evaluation.representation import (
     minorities,
     smoothed_kl,
 )
-from headcount.mechanisms.histogram import Clip, answers, coarsen, histogram_query
-from headcount.mechanisms.swapping.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.cases import noise_cases, released_cells
 from headcount_papers.christ_2022.people import Area
+from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import AGES, BUCKETS, DP, FOUR, MUS, RACE, Grid
 from headcount_papers.frame.claims import Row
+from headcount_papers.histogram import Clip, answers, coarsen, histogram_query
 
 COLUMNS: dict[str, Any] = {
     "county": pl.String,

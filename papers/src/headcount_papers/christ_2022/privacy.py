@@ -18,8 +18,8 @@ from headcount.arrays import Codes, Flags
 from headcount.attacks.linkage import EXACT, Links, link
 from headcount.evaluation.linkage_risk import IDENTITY_RULES, IdentityRule, confirmed
 from headcount.evaluation.representation import minorities
-from headcount.mechanisms.swapping.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.people import Area
+from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import WIDTHS, Grid
 from headcount_papers.frame.claims import Row
 

@@ -11,9 +11,7 @@ import polars as pl
 from headcount.arrays import Ints
 from headcount.comparison.cases import Case, releases
 from headcount.draws import multinomial
-from headcount.evaluation.swapping_theory import share_change, summed_variance, unique_bounds
 from headcount.geography import Geography
-from headcount.mechanisms.histogram import Histogram
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Tabulated
@@ -21,6 +19,12 @@ from headcount_papers.christ_2022.cases import swap_cases, swapped
 from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.places import FIGURE_13
 from headcount_papers.christ_2022.settings import BUCKETS, UNIT
+from headcount_papers.christ_2022.swapping_theory import (
+    share_change,
+    summed_variance,
+    unique_bounds,
+)
+from headcount_papers.histogram import Histogram
 
 RATES = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 RUNS = 200

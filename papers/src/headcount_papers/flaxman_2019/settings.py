@@ -224,8 +224,10 @@ class Settings(StudySettings):
 
     def mechanism(self, name: MechanismName, epsilon: Fraction) -> PostTabular:
         """The mechanism of that name in headcount."""
-        from headcount.mechanisms import Averaged, Geometric, Raked
+        from headcount.mechanisms import Geometric
         from headcount.privacy import UnitOfPrivacy
+        from headcount_papers.averaged import Averaged
+        from headcount_papers.raked import Raked
 
         unit = UnitOfPrivacy.ADD_REMOVE  # the paper's
         if name == "geometric":

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags
-from headcount.attacks.again import reconstruct_again
 from headcount.attacks.knowledge import Knowledge
 from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
@@ -27,6 +26,7 @@ from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
 from headcount.tabulate import Counts, Tabulated
 from headcount.tabulate.published import PublishedTable, supported, tables
+from headcount_papers.hawes_rodriguez_2021.again import reconstruct_again
 from headcount_papers.hawes_rodriguez_2021.settings import LEVELS_NEEDED, NAME, SCHEMA
 
 SCORES = ("attacker", "universe", "by", "people", "putative", "confirmed")

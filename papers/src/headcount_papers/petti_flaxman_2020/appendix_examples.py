@@ -29,11 +29,11 @@ from headcount.comparison.study import Work
 from headcount.evaluation.epl import published
 from headcount.evaluation.part import some_of
 from headcount.mechanisms import Geometric
-from headcount.mechanisms.histogram import coarsen
 from headcount.privacy import UnitOfPrivacy
 from headcount.progress import silent
 from headcount.tabulate import TOTAL, Counts, Tabulated
 from headcount_papers.frame.published_noise import AsPublished
+from headcount_papers.histogram import coarsen
 from headcount_papers.petti_flaxman_2020.appendix import published_data, twice_median
 from headcount_papers.petti_flaxman_2020.residuals import STRATA
 

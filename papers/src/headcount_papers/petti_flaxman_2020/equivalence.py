@@ -10,7 +10,6 @@ import polars as pl
 
 from headcount.arrays import Floats, Ints
 from headcount.evaluation.calibration import epl_of_histogram
-from headcount.evaluation.tradeoff import NEAREST, Nearest, Point, nearest_of, nearest_on_curve
 from headcount_papers.petti_flaxman_2020.draws import Draws, MechanismName, parameters
 from headcount_papers.petti_flaxman_2020.residuals import pool_histograms
 from headcount_papers.petti_flaxman_2020.scores import Score
@@ -19,6 +18,13 @@ from headcount_papers.petti_flaxman_2020.settings import (
     LEVELS,
     CountType,
     Level,
+)
+from headcount_papers.petti_flaxman_2020.tradeoff import (
+    NEAREST,
+    Nearest,
+    Point,
+    nearest_of,
+    nearest_on_curve,
 )
 
 EQUIVALENCE_COLUMNS = ("epsilon", "fraction", "method", "fraction_low", "fraction_high")

@@ -121,7 +121,7 @@ class Settings(StudySettings):
         from dataclasses import replace
 
         if self.synthetic:
-            from headcount.population.us1940 import us1940
+            from headcount_papers.us1940 import us1940
 
             states = self.states or None
             people, quarters = us1940(
@@ -131,7 +131,7 @@ class Settings(StudySettings):
                 presence=self.population == PRESENCE,
             )
         else:
-            from headcount.population.ipums1940 import read_ipums1940
+            from headcount_papers.ipums1940 import read_ipums1940
 
             people, quarters = read_ipums1940(self.file, orphans="drop", progress=progress)
         return replace(people, quarters=quarters)

@@ -10,8 +10,6 @@ import polars as pl
 from headcount.comparison.study import Findings, Work
 from headcount.mechanisms import Tabulated
 from headcount.population import Population
-from headcount.population.us1940 import fit
-from headcount.population.us1940.figures import published, states
 from headcount.tabulate import Counts
 from headcount_papers.petti_flaxman_2020.appendix import (
     epl_vs_epsilon_table,
@@ -40,6 +38,8 @@ from headcount_papers.petti_flaxman_2020.scores import (
 )
 from headcount_papers.petti_flaxman_2020.settings import Settings, refuse_other_shape
 from headcount_papers.petti_flaxman_2020.targets import judge
+from headcount_papers.us1940 import fit
+from headcount_papers.us1940.figures import published, states
 
 DISTRICTS, REPLICATES = 134_857, 4
 """Of the published runs."""

@@ -12,7 +12,6 @@ from headcount.evaluation._scores import Scores, score
 from headcount.evaluation.error import CELL_WORDS, CellSet, check_cells
 from headcount.evaluation.metrics._base import LEVEL, QUERY, Metric, by_level, publishes_some_counts
 from headcount.evaluation.truth import Truth
-from headcount.mechanisms.histogram import clips_answers
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, line_chart, point_chart
@@ -82,7 +81,7 @@ class Error(Metric):
             scores=scores,
             levels=release.geography.levels,
             below_zero=release.negative_counts(),
-            clipped=clips_answers(release),
+            clipped=release.clipped_after_summing,
             missing={
                 level: int(flags.sum())
                 for level in release.geography.levels

@@ -4,6 +4,7 @@ A kind of one's own has ``kind``, ``read(progress)``, ``data_file`` and ``source
 bases below give all but the first two.
 """
 
-from headcount.population.sources._base import FromFile, Generated, Source
+from headcount.population._placed import UNITS_READ_OFF
+from headcount.population.sources._base import FromFile, Generated, InDwellings, Source
 
-__all__ = ["FromFile", "Generated", "Source"]
+__all__ = ["UNITS_READ_OFF", "FromFile", "Generated", "InDwellings", "Source"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headcount.fields import AtLeast0, AtLeast1
 from headcount.population.population import Population
-from headcount.population.sources._base import Generated
+from headcount.population.sources import Generated
 from headcount.population.uniform import refuse_sizes, uniform
 from headcount.progress import Progress, silent
 

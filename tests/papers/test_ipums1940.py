@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
-from headcount.population.ipums1940 import Extract, read_extract, read_ipums1940
 from headcount.population.reading import ReadSummary
 from headcount.progress import silent
+from headcount_papers.ipums1940 import Extract, read_extract, read_ipums1940
 
 UNIT_LENGTH, PERSON_LENGTH = 159, 273
 
@@ -245,7 +245,7 @@ def test_the_guarantee_is_told_what_one_person_is(tmp_path: Path) -> None:
 
 
 def test_many_blocks_and_merged_tallies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headcount.population.ipums1940.MERGE_AT", 7)
+    monkeypatch.setattr("headcount_papers.ipums1940.MERGE_AT", 7)
     draw = np.random.default_rng(3)
     records: list[Record] = []
     for serial in range(1, 400):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.population.us1940._groups import group_targets
-from headcount.population.us1940._places import NationPlaces
-from headcount.population.us1940.figures import apportion, fill, model, published, states
+from headcount_papers.us1940._groups import group_targets
+from headcount_papers.us1940._places import NationPlaces
+from headcount_papers.us1940.figures import apportion, fill, model, published, states
 
 
 @dataclass(frozen=True, kw_only=True)

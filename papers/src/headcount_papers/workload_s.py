@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
 from headcount.errors import InputError
+from headcount.fields import AtLeast0, Whole
 from headcount.geography import Geography
-from headcount.population._recodes import SEVEN_RACES
+from headcount.population.from_households import SEVEN_RACES
 from headcount.population.households import HOUSEHOLD, Households
+from headcount.population.population import Population
+from headcount.population.sources import Generated, InDwellings
 from headcount.population.towns.levels import AGE, HISPANIC, OLDEST, SEX
+from headcount.progress import Progress, silent
 from headcount.schema import Attribute, Follows
 
 LEVELS = ("county", "tract", "block_group", "block")
@@ -110,3 +117,21 @@ def _pick(rng: np.random.Generator, upto: Floats, unit: Ints32) -> Ints16:
     for k in range(upto.shape[1] - 1):
         race += point >= upto[unit, k]
     return race
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadS(InDwellings, Generated):
+    """Households dropped on 36,000 blocks.
+
+    where
+        seed         one seed, one state
+        households   how many
+    """
+
+    kind = "workload-s"
+    seed: AtLeast0 = 20261115
+    households: Annotated[int, Whole(low=1, high=MOST_HOUSEHOLDS)] = 1_000_000
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Generate the people in their dwellings."""
+        return self.chosen(workload_s(seed=self.seed, households=self.households))

@@ -16,10 +16,10 @@ from headcount.mechanisms import Geometric, complete_guarantee
 from headcount.population import Population
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.quarters import Quarters
-from headcount.population.us1940 import fit, us1940
-from headcount.population.us1940.figures import RACES, counties, published, states
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
+from headcount_papers.us1940 import fit, us1940
+from headcount_papers.us1940.figures import RACES, counties, published, states
 
 SMALL = ("NV", "VT", "DE")
 

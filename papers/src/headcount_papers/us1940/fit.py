@@ -14,9 +14,9 @@ from headcount.errors import InputError
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.us1940._codes import CodeSpread
-from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
 from headcount.schema import load_schema
+from headcount_papers.us1940._codes import CodeSpread
+from headcount_papers.us1940.figures import GROUPS, RACES, counties, published, states
 
 # Greatest relative difference allowed, by count type and level: (median and p95, cells).
 ALLOWED = {

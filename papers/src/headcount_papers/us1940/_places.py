@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.population.us1940.figures import (
+from headcount_papers.us1940.figures import (
     apportion,
     counties,
     fill,

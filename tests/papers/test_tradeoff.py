@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.evaluation.tradeoff import Point, nearest_of, nearest_on_curve
 from headcount_papers.petti_flaxman_2020.appendix import published_data
+from headcount_papers.petti_flaxman_2020.tradeoff import Point, nearest_of, nearest_on_curve
 
 CURVE = [
     Point(parameter=p, error=10 * (1 - p), loss=p) for p in (0.1, 0.2, 0.4, 0.8)

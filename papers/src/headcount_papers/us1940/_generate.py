@@ -12,19 +12,19 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.us1940 import figures
-from headcount.population.us1940._groups import draw_groups
-from headcount.population.us1940._people import (
+from headcount.schema import Schema, load_schema
+from headcount_papers.us1940 import figures
+from headcount_papers.us1940._groups import draw_groups
+from headcount_papers.us1940._people import (
     CELLS,
     Facilities,
     draw_ages,
     draw_households,
     place_facilities,
 )
-from headcount.population.us1940._places import NationPlaces, plan_nation
-from headcount.population.us1940._targets import Targets, nation_targets
-from headcount.population.us1940.figures import apportion, model, published
-from headcount.schema import Schema, load_schema
+from headcount_papers.us1940._places import NationPlaces, plan_nation
+from headcount_papers.us1940._targets import Targets, nation_targets
+from headcount_papers.us1940.figures import apportion, model, published
 
 MOST_DRAWS, NEAR = 40, 0.005  # for a state whose number of non-empty cells is printed
 LEVELS = ("nation", "state", "county", "enumeration_district")

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headcount.attacks.again import changed_leaves, only_leaves, reconstruct_again
 from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
 from headcount.errors import InputError
@@ -16,6 +15,11 @@ from headcount.population.towns import towns
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate.published import tables
+from headcount_papers.hawes_rodriguez_2021.again import (
+    changed_leaves,
+    only_leaves,
+    reconstruct_again,
+)
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
 SF1 = [tables("sf1")[name] for name in ("P8", "P12", "P12A")]

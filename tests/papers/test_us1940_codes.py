@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import nbinom
 
-from headcount.population.us1940 import fit, us1940
-from headcount.population.us1940._codes import CodeSpread, _persons
-from headcount.population.us1940.figures import GROUPS, model, published
+from headcount_papers.us1940 import fit, us1940
+from headcount_papers.us1940._codes import CodeSpread, _persons
+from headcount_papers.us1940.figures import GROUPS, model, published
 
 DISTRICTS, DRAWS = 60, 400
 
@@ -88,12 +88,12 @@ def test_expected_cells_of_large_households_are_those_drawn(
     households: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = published()["quarters"]["more_households"]
-    monkeypatch.setattr("headcount.population.us1940._codes._persons", lambda code: 7 * records)
+    monkeypatch.setattr("headcount_papers.us1940._codes._persons", lambda code: 7 * records)
     spread = CodeSpread(shape=0.2, place=16)
     drawn = drawn_cells(np.random.default_rng(3), households, shape=0.2, number=records, size=7)
     error = drawn.std() / np.sqrt(DRAWS)
     assert spread.more_households(households) == pytest.approx(drawn.mean(), abs=3.5 * error)
-    monkeypatch.setattr("headcount.population.us1940._codes._persons", lambda code: records)
+    monkeypatch.setattr("headcount_papers.us1940._codes._persons", lambda code: records)
     assert spread.more_households(households) < drawn.mean() - 10 * error  # people alone
 
 

@@ -10,19 +10,19 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, protect
-from headcount.mechanisms.histogram import (
-    Histogram,
-    age_buckets,
-    answers,
-    coarsen,
-    histogram_query,
-)
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Query, Tabulated, tabulate
 from headcount.testing.contracts import mechanism_checks
+from headcount_papers.histogram import (
+    Histogram,
+    age_buckets,
+    answers,
+    coarsen,
+    histogram_query,
+)
 
 HALF = Fraction(1, 2)
 AGE = Attribute("age", tuple(str(a) for a in range(91)))

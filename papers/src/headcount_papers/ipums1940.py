@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -17,24 +17,26 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
+from headcount.fields import FilePath
 from headcount.geography.build import Prefixes, build_geography
 from headcount.geography.geography import Geography
-from headcount.population._fixed_width import (
+from headcount.population.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.reading import ReadSummary
+from headcount.population.sources import UNITS_READ_OFF, FromFile
+from headcount.progress import Progress, silent
+from headcount.schema import Schema
+from headcount.schema.load import load_schema
+from headcount_papers.fixed_width import (
     BLOCK_BYTES,
     Fault,
     Field,
     Lines,
     block_count,
+    lines_digest,
     numbers,
     read_lines,
 )
-from headcount.population._placed import UNITS_READ_OFF
-from headcount.population.population import Population
-from headcount.population.quarters import Quarters
-from headcount.population.reading import ReadSummary
-from headcount.progress import Progress, silent
-from headcount.schema import Schema
-from headcount.schema.load import load_schema
 
 log = logging.getLogger(__name__)
 
@@ -431,3 +433,52 @@ def _unknown_kind(lines: Lines, kind: NDArray[np.uint8]) -> Fault | None:
 
 def _before(lines: Lines, fault: Fault | None) -> Lines:
     return lines if fault is None else lines[lines.number < fault.line]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ipums1940(FromFile):
+    """The extract, with its living quarters.
+
+    where
+        file          fixed width, .gz allowed
+        orphans       what to do with people whose housing unit is not in the file
+        nurse_nva_0   nobody under 18 in homes for the elderly or poor: a structural zero
+        public        whether the data are public: no "do not publish" banner
+    """
+
+    kind = "ipums1940"
+    file: FilePath
+    orphans: Orphans = "refuse"
+    nurse_nva_0: bool = False
+    public: bool = False
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people and their living quarters."""
+        people, quarters = read_ipums1940(
+            self.file,
+            orphans=self.orphans,
+            nurse_nva_0=self.nurse_nva_0,
+            public=self.public,
+            progress=progress,
+        )
+        return replace(people, quarters=quarters)
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of 1940, and the places of the units (H)."""
+        return schema_1940(nurse_nva_0=self.nurse_nva_0), read_places(self.file)
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": UNITS_READ_OFF,
+            "one_person": one_record(self.orphans),
+        }
+
+    @property
+    def places_from(self) -> Path:
+        """The extract: there is no other list of districts."""
+        return self.file
+
+    def source_digest(self) -> str:
+        """The digest of the file's lines, in blocks."""
+        return lines_digest(self.file)

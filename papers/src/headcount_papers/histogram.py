@@ -18,18 +18,16 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms.geometric import Geometric
+from headcount.mechanisms import Context, CountsOutcome, Geometric
 from headcount.noise import Noise
-from headcount.release import Release
+from headcount.release.release import CLIP_NOTE, CLIPPED_AFTER_SUMMING
 from headcount.schema import Attribute, Recode, Schema
 from headcount.schema.schema import Combination
 from headcount.tabulate import Counts, Query
 
 Clip = Literal["query", "cell"]
-CLIP_NOTE = "negative_counts"
 CLIP_WORDS: dict[str, str] = {
-    "query": "answers summed from cells with their noise, then set to 0 where negative",
+    "query": CLIPPED_AFTER_SUMMING,
     "cell": "cells set to 0 where negative, then summed",
 }
 LARGEST_HOUSEHOLD = 4
@@ -65,11 +63,6 @@ class Histogram(Geometric):
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
         return CountsOutcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})
-
-
-def clips_answers(release: Release) -> bool:
-    """Whether a release says of itself that its answers are to be set to 0 after summing."""
-    return release.notes.get(CLIP_NOTE) == CLIP_WORDS["query"]
 
 
 def answers(cells: Ints, schema: Schema, query: Query, *, clip: Clip) -> Ints:

@@ -8,15 +8,16 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.geography import Geography
-from headcount.mechanisms._base import (
+from headcount.mechanisms import (
     COPIES,
     SCALAR,
     Context,
     CountsOutcome,
+    Measured,
+    Noisy,
+    measure_cells,
+    noisy_cells,
 )
-from headcount.mechanisms._measured import Measured, measure_cells
-from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._noisy_cells import noisy_cells
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -38,6 +39,7 @@ class Raked(Noisy):
     """
 
     name = "raked"
+    whole_counts = False
 
     def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every cell of every level once; one that no neighbour changes costs nothing."""

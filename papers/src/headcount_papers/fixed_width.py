@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
+from headcount.population.source import WordPairs, mixed, records_digest
 
 BLOCK_BYTES = 1 << 22
 """Bytes read at once: small enough to stay in a processor's cache, large enough for numpy."""
@@ -163,3 +164,22 @@ def numbers(lines: Lines, fields: Sequence[Field]) -> tuple[Mapping[str, Ints], 
             found = repr(lines.text(line, item.start, item.stop))
             faults.append(Fault(int(lines.number[line]), item.name, found, item.expected))
     return values, min(faults, default=None)
+
+
+def lines_digest(path: Path) -> str:
+    """The digest of the lines of a fixed-width file, in blocks: memory does not grow with it."""
+    return records_digest(_of_lines(lines) for lines in read_lines(path))
+
+
+def _of_lines(lines: Lines) -> WordPairs:
+    """Two words for each line, whatever its length."""
+    words = np.zeros((2, len(lines)), dtype=np.uint64)
+    for length in np.unique(lines.length).tolist():
+        chosen = np.flatnonzero(lines.length == length)
+        padded = np.zeros((len(chosen), -(-length // 8) * 8), dtype=np.uint8)
+        padded[:, :length] = lines.data[lines.start[chosen, None] + np.arange(length)]
+        pieces = padded.view("<u8").astype(np.uint64)
+        for lane in range(2):
+            places = mixed(np.arange(1, pieces.shape[1] + 1, dtype=np.uint64) + (lane << 32))
+            words[lane, chosen] = mixed(pieces ^ places).sum(axis=1, dtype=np.uint64) + length
+    return words

@@ -9,8 +9,8 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.draws import binomial
-from headcount.population.us1940._groups import settle
-from headcount.population.us1940.figures import GROUPS, model
+from headcount_papers.us1940._groups import settle
+from headcount_papers.us1940.figures import GROUPS, model
 
 CELLS = 2 * len(GROUPS)
 

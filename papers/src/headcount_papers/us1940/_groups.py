@@ -6,7 +6,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
-from headcount.population.us1940.figures import (
+from headcount_papers.us1940.figures import (
     GROUPS,
     RACES,
     fill,

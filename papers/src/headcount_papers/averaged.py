@@ -8,10 +8,7 @@ from math import isqrt
 from headcount.errors import ConfigError, PrivacyError, TruthError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured, measure_cells
-from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._noisy_cells import noisy_cells
+from headcount.mechanisms import Context, CountsOutcome, Measured, Noisy, measure_cells, noisy_cells
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -29,6 +26,7 @@ class Averaged(Noisy):
 
     parts: AtLeast1 = 4
     name = "averaged"
+    whole_counts = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from headcount.fields import VIEW, AtLeast0, Share
 from headcount.population.population import Population
-from headcount.population.sources._base import Generated
-from headcount.population.us1940 import us1940
+from headcount.population.sources import Generated
 from headcount.progress import Progress, silent
+from headcount_papers.us1940 import us1940
 
 
 @dataclass(frozen=True, kw_only=True)

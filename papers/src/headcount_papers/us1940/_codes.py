@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.population.us1940.figures import GROUPS, model, published
+from headcount_papers.us1940.figures import GROUPS, model, published
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.population.us1940._groups import (
+from headcount_papers.us1940._groups import (
     draw_groups,
     fit_expected,
     gather,
@@ -15,21 +15,21 @@ from headcount.population.us1940._groups import (
     settle,
     settle_groups,
 )
-from headcount.population.us1940._people import (
+from headcount_papers.us1940._people import (
     Facilities,
     _without_return,
     draw_ages,
     draw_households,
     place_facilities,
 )
-from headcount.population.us1940._places import (
+from headcount_papers.us1940._places import (
     district_quantiles,
     fit_sizes,
     plan_nation,
     round_within,
     state_persons,
 )
-from headcount.population.us1940.figures import GROUPS, apportion, fill, model, published
+from headcount_papers.us1940.figures import GROUPS, apportion, fill, model, published
 
 weights = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=12).map(np.array)
 

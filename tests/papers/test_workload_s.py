@@ -7,7 +7,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.population.households import Households
-from headcount.population.workload_s import RACES, SIZES, workload_s
+from headcount_papers.workload_s import RACES, SIZES, workload_s
 
 
 @pytest.fixture(scope="module")
