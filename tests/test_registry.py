@@ -113,9 +113,9 @@ def test_a_part_of_another_distribution_is_loaded_when_it_is_named(folder: Path)
 
 
 def test_a_name_of_ours_cannot_be_taken(folder: Path):
-    install(folder, name="taker", points="[headcount.mechanisms]\nraked = own_part:Own\n")
+    install(folder, name="taker", points="[headcount.mechanisms]\nidentity = own_part:Own\n")
     with pytest.raises(ConfigError, match=r"two of that name, from headcount and from taker 1\.2"):
-        MECHANISMS.get("raked")
+        MECHANISMS.get("identity")
 
 
 def test_two_distributions_with_one_name_are_both_told(folder: Path):

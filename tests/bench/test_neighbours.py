@@ -34,9 +34,9 @@ def quiet(caplog):
 
 
 def test_every_kind_of_population_has_its_files():
-    assert set(PLACES) == set(POPULATIONS.ours)
+    assert set(PLACES) == set(POPULATIONS.names())
     losing = {"geometric", "raked", "averaged", "histogram", "topdown"}
-    assert {name.split("-")[0] for name in MECHANISMS} == losing <= set(KNOWN.ours)
+    assert {name.split("-")[0] for name in MECHANISMS} == losing <= set(KNOWN.names())
     for kind in WITH_HOUSEHOLDS:
         persons = {unit for unit in UnitOfPrivacy if not unit.of_housing_unit}
         assert set(units_for(kind, "raked")) == persons

@@ -317,7 +317,7 @@ def test_the_start_lists_configs_runs_and_balances(client: Client):
 
 
 def test_practice_makes_a_config_of_made_up_people(client: Client):
-    for kind in ("towns", "us1940"):
+    for kind in ("towns",):
         assert client.post("/practise", kind=kind).at == f"/plan?config=practise-{kind}.toml"
         load_config(folder(client) / f"practise-{kind}.toml")
     assert "found &#39;none&#39;" in client.post("/practise", kind="none").text
