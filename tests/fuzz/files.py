@@ -25,7 +25,7 @@ def named_files() -> set[str]:
     """``Class.field`` of every key, and ``command --option`` of every option, that is a path."""
     roots: list[Any] = [Config, ComparisonConfig, EstimateConfig, TablesFile]
     for registry in (POPULATIONS, *LISTS.values()):
-        roots += [registry.get(name) for name in registry.ours]
+        roots += [registry.get(name) for name in registry.names()]
     seen: set[type] = set()
     return {name for root in roots for name in _keys(root, seen)} | set(_options(app, ()))
 
