@@ -59,7 +59,7 @@ def test_a_block_within_a_larger_place_has_the_epsilon_of_the_certificate(
 def test_losses_are_exact_fractions_and_say_how_they_became_epsilons():
     found = CERTIFICATE["of a block within"]["block_group"]
     assert Fraction(found["rho"]) == Fraction(542, 339) ** 2 * Fraction(165, 4099)
-    assert "OpenDP" in found["by"]
+    assert "corollary 13" in found["by"]
 
 
 def test_a_housing_unit_and_a_person_are_told_apart():

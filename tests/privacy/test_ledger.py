@@ -116,14 +116,14 @@ def test_a_total_at_a_delta_sums_rhos_before_converting(ledger: Ledger):
     found = ledger.balance("nation")
     assert found.charged == whole
     assert round(float(found.spent), 2) == 17.14
-    assert found.method.startswith("rhos summed, then OpenDP")
+    assert found.method.startswith("rhos summed, then Canonne")
     with pytest.raises(OverspendError) as error:
         spend(ledger, rho("1/10"), "more", dataset="nation")
     refusal = error.value
     assert refusal.remaining == found.remaining
     assert refusal.difference == refusal.requested - refusal.remaining > 0
     assert "epsilon at delta 1e-10 requested ~" in str(refusal)
-    assert "(rhos summed, then OpenDP" in str(refusal)
+    assert "(rhos summed, then Canonne" in str(refusal)
 
 
 def test_a_resumed_run_is_one_spend(ledger: Ledger):

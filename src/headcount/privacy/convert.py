@@ -1,4 +1,4 @@
-"""From one kind of loss to another: adapters to well-kept libraries, the method beside the number.
+"""From one kind of loss to another, the method beside the number.
 
 Only valid directions exist. There is no way from rho or (epsilon, delta) to a pure epsilon, nor
 from change-one to add-remove, because none is true.
@@ -7,17 +7,13 @@ from change-one to add-remove, because none is true.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
 
 from headcount.errors import PrivacyError
+from headcount.noise.balls import enclose, precision
 from headcount.privacy.loss import ApproximateLoss, Loss, PureLoss, ZCDPLoss, exact
 from headcount.privacy.unit import UnitOfPrivacy
-
-Accountant = Literal["opendp", "dp-accounting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,103 +60,65 @@ def add_remove_to_change_one(loss: PureLoss) -> Conversion:
     )
 
 
-def zcdp_to_approximate(
-    loss: ZCDPLoss, *, delta: Fraction | int | str, accountant: Accountant = "opendp"
-) -> Conversion:
+def zcdp_to_approximate(loss: ZCDPLoss, *, delta: Fraction | int | str) -> Conversion:
     """The epsilon that a rho amounts to at a chosen delta.
 
-    delta = inf over alpha > 1 of
-            exp((alpha - 1)(alpha rho - epsilon)) / (alpha - 1) x (1 - 1/alpha)^alpha
+        epsilon = inf over alpha > 1 of  rho alpha + log(1 - 1/alpha) - log(delta alpha)/(alpha - 1)
 
     Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy",
-    corollary 13. OpenDP searches the curve and rounds its arithmetic towards more epsilon;
-    dp-accounting takes the best of a fixed list of orders alpha, so its epsilon is never below
-    the curve's by more than rounding and slightly above it. rho is rounded up and delta down
-    before they become binary floats.
+    corollary 13. Every alpha gives an epsilon that holds: a search in floats finds one near the
+    best, and its epsilon is then worked out as a ball and rounded up, so that the search need not
+    be trusted.
     """
-    from importlib.metadata import version  # slow to import, like the libraries it names
-
     _expect(loss, ZCDPLoss, what="rho to (epsilon, delta)")
     chosen = exact(delta, name="delta")
     if not 0 < chosen < 1:
         raise PrivacyError(f"delta: found {chosen}, expected a number above 0 and below 1")
-    rho, at = _float_above(loss.rho), _float_below(chosen)
-    if accountant == "opendp":
-        epsilon = _opendp_epsilon(rho, delta=at)
-        method = f"OpenDP {version('opendp')} zCDP curve"
-    elif accountant == "dp-accounting":
-        epsilon = _rdp_epsilon(rho, delta=at)
-        method = f"dp-accounting {version('dp-accounting')} RDP orders"
-    else:
-        raise PrivacyError(
-            f"accountant: found {accountant!r}, expected 'opendp' or 'dp-accounting'"
-        )
-    if not math.isfinite(epsilon):
-        raise PrivacyError(f"rho to (epsilon, delta): {method} found no finite epsilon for {loss}")
+    alpha = _best_order(loss.rho, chosen)
+    epsilon = max(Fraction(0), _epsilon_above(loss.rho, chosen, alpha))
     return Conversion(
         source=loss,
-        value=ApproximateLoss(epsilon=Fraction(epsilon), delta=chosen, unit=loss.unit),
-        method=method,
+        value=ApproximateLoss(epsilon=epsilon, delta=chosen, unit=loss.unit),
+        method=f"Canonne, Kamath and Steinke (2020), corollary 13, at order {float(alpha):.6g}",
     )
 
 
-def _opendp_epsilon(rho: float, *, delta: float) -> float:
-    import opendp.prelude as dp
-    from opendp.mod import OpenDPException
+def _best_order(rho: Fraction, delta: Fraction) -> Fraction:
+    """An order alpha near the best one: by golden section in log(alpha - 1)."""
+    of_delta = math.log(delta.numerator) - math.log(delta.denominator)
 
-    with _opendp_features("contrib", "honest-but-curious"):
-        # A stand-in that only carries the number: its privacy map is rho, its function never runs.
-        spent = dp.m.make_user_measurement(
-            dp.atom_domain(T=int),
-            dp.absolute_distance(T=int),
-            dp.zero_concentrated_divergence(),
-            lambda _: 0,
-            lambda _: rho,
+    def epsilon(excess: float) -> float:
+        above = math.exp(excess)
+        return (
+            float(rho) * above
+            + math.log(above)
+            - math.log1p(above)
+            - (of_delta + math.log1p(above)) / above
         )
-        try:
-            curve: Any = dp.c.make_zCDP_to_approxDP(spent)
-            return float(curve.map(1).epsilon(delta))
-        except OpenDPException as error:
-            raise PrivacyError(
-                f"rho to (epsilon, delta): OpenDP could not convert rho {rho:g} at delta "
-                f"{delta:g}: {error.message}"
-            ) from None
+
+    # Around sqrt(log(1/delta) / rho), the best order without the term log(1 - 1/alpha).
+    middle = (math.log(max(-of_delta, 1e-300)) - math.log(float(rho))) / 2
+    low, high = middle - 12, middle + 12
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(120):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if epsilon(left) < epsilon(right) else (left, high)
+    return 1 + Fraction(math.exp(low))
 
 
-@contextmanager
-def _opendp_features(*wanted: str) -> Iterator[None]:
-    """Switch OpenDP's opt-in features on for one call, leaving the user's own choice as it was."""
-    import opendp.prelude as dp
-    from opendp.mod import GLOBAL_FEATURES
+def _epsilon_above(rho: Fraction, delta: Fraction, alpha: Fraction) -> Fraction:
+    """The epsilon of an order, rounded up to a binary float."""
+    from flint import arb
 
-    missing = [feature for feature in wanted if feature not in GLOBAL_FEATURES]
-    dp.enable_features(*missing)
-    try:
-        yield
-    finally:
-        dp.disable_features(*missing)
-
-
-def _rdp_epsilon(rho: float, *, delta: float) -> float:
-    import numpy as np
-    from dp_accounting import ZCDpEvent
-    from dp_accounting.rdp import RdpAccountant
-
-    # The default orders are coarse near the best one; a fine grid in log(alpha - 1) costs nothing.
-    accountant = RdpAccountant(orders=1 + np.geomspace(0.02, 1e6, 4000))
-    return float(accountant.compose(ZCDpEvent(rho, 0.0)).get_epsilon(delta))
+    with precision(256):
+        log_delta = enclose(delta * alpha).log() / enclose(alpha - 1)
+        held = enclose(rho * alpha) + enclose(1 - 1 / alpha).log() - log_delta
+        above = float(held.upper())
+        while not held <= arb(above):  # a float may have been rounded down
+            above = math.nextafter(above, math.inf)
+    return Fraction(above)
 
 
 def _expect(loss: Loss, kind: type, *, what: str) -> None:
     if not isinstance(loss, kind):
         raise PrivacyError(f"{what}: found {loss}, expected a {kind.__name__}: no such conversion")
-
-
-def _float_above(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _float_below(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) <= value else math.nextafter(number, 0.0)
