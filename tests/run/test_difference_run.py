@@ -314,9 +314,9 @@ def test_leaves_that_the_truth_lacks_are_refused_when_slivers_are_scored(town, t
     units.select(leaf="block", first="area", second="square").write_csv(path)
     attack = Difference(other=town / "own-square", crosswalk=path)
     attempt = open_difference(attack, town / "own-area", truth=town / "own-area.toml")
-    claims = attempt.claim()
     with pytest.raises(HeadcountError, match="column 'leaf': found 'x0', expected leaf units"):
-        attempt.scoring[0].score(claims)
+        run_attack(lambda: attempt, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_other_leaves_ask_for_a_crosswalk(town, tmp_path):

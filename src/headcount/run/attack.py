@@ -75,11 +75,12 @@ class AttackOutcome:
 
 
 def run_attack(opened: Callable[[], Attempt[C]], out: Path) -> AttackOutcome:
-    """Make an attack: nothing is written before all is read, and claims come before scores."""
+    """Make an attack: claims before scores, and nothing is written before both are made."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: found existing content, expected a new or empty directory")
     attempt = opened()
     claims = attempt.claim()
+    scored = [(one, one.score(claims)) for one in attempt.scoring]
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in claims.frames(attempt.ids).items():
         buffer = io.BytesIO()
@@ -99,8 +100,7 @@ def run_attack(opened: Callable[[], Attempt[C]], out: Path) -> AttackOutcome:
     parts = [f"# {attempt.title}", f"**{banner}**" if banner else ""]
     parts.append("\n".join(f"- {line}" for line in lines))
     shown = {}
-    for one in attempt.scoring:
-        scores = one.score(claims)
+    for one, scores in scored:
         write_text_atomic(out / f"{one.file}.csv", scores.write_csv())
         table = one.short(scores)
         parts += [one.words, _markdown(table)]
