@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 

@@ -16,8 +16,8 @@ from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
 from headcount.processes import HOME, environment, import_places
 from headcount.registry import MECHANISMS
-from headcount.run.jobs import Jobs
 from headcount.solve import worker
+from headcount.studio.jobs import Jobs
 from tests.attacks.small_blocks import PAIRS, TINY, knowledge
 from tests.attacks.test_solver_aborts import COUNTS
 from tests.engines.spark import need_spark

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headcount.errors import ConfigError
 from headcount.files import write_bytes_atomic
-from headcount.run.folder import Folder
+from headcount.studio.folder import Folder
 from headcount.toml_files import MOST_BYTES, parse_toml
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from headcount.population import Population
 from headcount.report.directory import MANIFEST
 from headcount.report.inside import ReportSection, report_inside
 from headcount.run.compare import INTERNAL
-from headcount.run.confirm import stamps
-from headcount.run.folder import Folder
-from headcount.run.texts import Texts
-from headcount.run.wanted import known_people
+from headcount.studio.confirm import stamps
+from headcount.studio.folder import Folder
+from headcount.studio.texts import Texts
+from headcount.studio.wanted import known_people
 
 MOST_KEPT = 4
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.run import listing
-from headcount.run.listing import (
+from headcount.studio import listing
+from headcount.studio.listing import (
     ListedBalance,
     ListedConfig,
     ListedRun,
