@@ -6,7 +6,6 @@ process says while it works. A job ends with the program that started it.
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Any
 
 from headcount.engines.handed import handed_folder
 from headcount.errors import RunError
+from headcount.files import from_json
 from headcount.processes import FOLLOWS, PATIENCE, environment, python_command
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Job:
     def how_far(self) -> dict[str, Any]:
         """What it does now, and how much of it is done."""
         try:
-            found = json.loads(self.progress.read_text(encoding="utf-8"))
+            found = from_json(self.progress.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             found = {}
         return {"what": "", "done": 0, "total": None, **found}

@@ -11,6 +11,7 @@ from threading import Lock
 from headcount.comparison.settings import Settings
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
+from headcount.files import from_json
 from headcount.population import Population
 from headcount.report.directory import MANIFEST
 from headcount.report.inside import ReportSection, report_inside
@@ -65,7 +66,7 @@ class FinishedComparison:
     @property
     def public(self) -> bool:
         """Whether everybody may see the people whom it is about."""
-        return json.loads(self.read(MANIFEST)).get("settings", {}).get("public") is True
+        return from_json(self.read(MANIFEST)).get("settings", {}).get("public") is True
 
     def sections(self) -> tuple[ReportSection, ...]:
         """Its report, to stand inside a page."""
