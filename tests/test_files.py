@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headcount import mapped
-from headcount.files import write_bytes_atomic, write_text_atomic
+from headcount.files import from_json, write_bytes_atomic, write_text_atomic
 
 
 def test_text_and_bytes_are_written_as_given(tmp_path: Path):

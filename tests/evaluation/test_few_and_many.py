@@ -80,7 +80,8 @@ def test_one_count_with_two_published_values_is_attacked():
     """An attribute of one level is the total once more: exact here, and changed to 0 there."""
     schema = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("state", ("here",))))
     cell = np.arange(2, dtype=np.int32)
-    few = Population("few", schema, PLACES, cell * 0, cell, count=np.array([3, 3]))
+    place = hc.Geography(("whole",), (np.array(["whole"]),), (np.empty(0, dtype=np.int32),))
+    few = Population("few", schema, place, cell * 0, cell, count=np.array([3, 3]))
     data = Tabulated.of(few)
     release = protect(data, CellKey(tables="auto", exact_total=True, rule="10-5"), seed=1)
     found = evaluate(release, Truth.of(data.counts), choice=Choice(attacks=("feasible-intervals",)))
