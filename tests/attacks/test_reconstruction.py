@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from benchmarks.reconstruction import agreement, knowledge_of
 from headcount.attacks.knowledge import (
     UNKNOWN,
     Knowledge,
@@ -18,8 +19,6 @@ from headcount.attacks.knowledge import (
 )
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import agreement, knowledge_of
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.schema import Schema, load_schema
@@ -35,6 +34,7 @@ from tests.attacks.small_blocks import (
     table,
 )
 from tests.solve.test_worker import busy
+from tests.support.persons import block_people
 
 FINE = load_schema("persons-2010")
 NO_SEARCH = Effort(nodes=0)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.mechanisms.swapping.exchanged import exchange
 
 from headcount.errors import InputError
 from headcount.evaluation.swapping_theory import (
@@ -17,6 +16,7 @@ from headcount.evaluation.swapping_theory import (
 )
 from headcount.mechanisms.swapping.persons import Pool, swap_area
 from headcount.mechanisms.swapping.similar import PartnerRule
+from tests.mechanisms.swapping.exchanged import exchange
 
 AREA: dict[str, Any] = {"people": 60, "in_category": 18, "outside": 400, "outside_in_category": 40}
 

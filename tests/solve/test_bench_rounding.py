@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from headcount.bench import topdown_round
-from headcount.bench.dense import Margin, from_dense
-from headcount.bench.golden import measure, reopen
+from benchmarks import topdown_round
+from benchmarks.golden import measure, reopen
 from headcount.solve.failsafe import estimate, round_kept
 from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import split
 from headcount.solve.objective import objective
+from tests.support.dense import Margin, from_dense
 
 SHAPE = (3, 2, 2)
 TYPE = np.repeat(np.arange(3), 4)

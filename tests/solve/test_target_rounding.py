@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.passes import chain_gaps
 from headcount.arrays import Ints, Ints32
-from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
-from headcount.bench.passes import chain_gaps
 from headcount.errors import HeadcountError
 from headcount.solve import target_programs
 from headcount.solve._chain import nest
@@ -31,6 +29,8 @@ from headcount.solve.target_rounding import (
     target_distance,
 )
 from tests.solve.tiny import CROSS, HALVES, SINGLES, WHOLE
+from tests.support.dense import Margin, from_dense, side_by_side
+from tests.support.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
 
 
 def chain(*groups):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.bench.swap_need import at_risk_and_pairs, some_mechanism, some_town
+from benchmarks.swap_need import at_risk_and_pairs, some_mechanism, some_town
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated, protect

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headcount.bench.topdown_bounds import keys_of
+from benchmarks.topdown_bounds import keys_of
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds

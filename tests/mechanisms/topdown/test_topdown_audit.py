@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from headcount.bench import topdown_audit
-from headcount.bench.measuring_audit import audit_measuring
-from headcount.bench.topdown_audit import LEVELS, MUTANTS, QUERIES
+from benchmarks import topdown_audit
+from benchmarks.topdown_audit import LEVELS, MUTANTS, QUERIES
 from headcount.errors import ConfigError
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import load_schema
 from tests.mechanisms.topdown.small import SCHEMA, pure, run, settings, village
+from tests.support.measuring_audit import audit_measuring
 
 E2E = load_schema("e2e-2018")
 PRESET = TopDown.from_preset("e2e-2018", epsilon=1)

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from headcount.bench import topdown_bounds
+from benchmarks import topdown_bounds
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms.topdown import _room as making
 from headcount.mechanisms.topdown import _room_plan as room_plan
@@ -48,7 +48,7 @@ BROKEN_BY_FAILSAFE = 3
 
 
 def test_random_tables_of_bounds_that_check_passes_complete():
-    """``headcount bench topdown-bounds --cases 2000`` is the same at length."""
+    """``make bench NAME=topdown-bounds ARGS="--cases 2000"`` is the same at length."""
     found = {one.what: one.value for one in topdown_bounds.measure(cases=40)}
     assert found["completed"] == found["cases"] == 40
     assert found["refused by check"] == 0

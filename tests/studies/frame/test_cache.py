@@ -65,7 +65,7 @@ def test_what_every_study_imports_changes_every_key(file: str, home: Path):
 
 
 def test_an_unrelated_room_changes_no_key(home: Path):
-    assert changed(home, "cli/protect.py", "bench/noise.py", "run/protect.py") == set()
+    assert changed(home, "cli/protect.py", "run/protect.py") == set()
 
 
 def test_imports_inside_functions_count(home: Path):
