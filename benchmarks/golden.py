@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.figures import Reading
 from benchmarks.golden_2020 import Golden2020, Verdict2020, judge_2020
 from benchmarks.golden_files import Golden, golden_problems
-from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.solve.batch import Batch
 from headcount.solve.check import violations
 from headcount.solve.failsafe import estimate, round_kept
@@ -18,7 +18,7 @@ from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
 from headcount.solve.rounding import RoundingMethod, round_batch
-from tests.support.dense import on_variables, to_dense
+from tests.support.dense import on_variables, reopen, to_dense
 
 ABOVE = 1e-6
 """How much our objective may lie above the stored one, relative, and a distance, absolute."""
@@ -210,31 +210,3 @@ def _distance(batch: Batch, counts: Ints, golden: Golden) -> float:
 
 def _sound(batch: Batch, counts: Ints, keep: Ints32 | None = None) -> bool:
     return not violations(batch, counts, keep=keep)
-
-
-def reopen(
-    batch: Batch,
-    *,
-    keep: Ints32,
-    total: Ints,
-    answer: Floats,
-    opened: Flags | None = None,
-) -> Batch:
-    """A parent's problem with every cell in which the kept margin is positive.
-
-    ``total`` (n) and ``answer`` (n, children) give the parent's counts and the noisy detailed
-    answers of all schema cells, ``opened`` (n, children) where a count may be.
-    """
-    margin = np.bincount(keep, weights=total)
-    cell = np.flatnonzero(margin[keep] > 0).astype(np.int32)
-    free = np.ones(answer.shape, dtype=bool) if opened is None else opened
-    entry, child = np.nonzero(free[cell])
-    return replace(
-        batch,
-        cell_start=np.array([0, len(cell)]),
-        cell=cell,
-        total=total[cell],
-        var_start=np.concatenate([[0], np.cumsum(free[cell].sum(axis=1))]).astype(np.int64),
-        var_child=child.astype(np.int32),
-        answer=np.ascontiguousarray(answer[cell][entry, child], dtype=np.float64),
-    )

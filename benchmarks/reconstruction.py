@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import polars as pl
 
 from benchmarks.figures import Reading, timed
 from headcount.arrays import Ints
-from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
-from headcount.geography import Geography
+from headcount.errors import InputError
 from headcount.schema import Schema, load_schema
-from headcount.tabulate.counts import adder
-from headcount.tabulate.published import TableCells, supported, tables
-from tests.support.persons import BlockPeople, block_people, read_people
+from tests.support.persons import (
+    BlockPeople,
+    agreement,
+    block_people,
+    blocks_geography,
+    knowledge_of,
+)
 
 BLOCKS = 1000
 TRACT_BLOCKS = 80
@@ -54,34 +56,6 @@ def _measure_file(people: BlockPeople) -> list[Reading]:
     if people.has_tracts:
         readings += _joint("tracts of the file", people)
     return readings
-
-
-def knowledge_of(people: BlockPeople, products: Sequence[str], *, joint: bool = True) -> Knowledge:
-    """All tables of the products, exact: block tables and, if ``joint``, tract tables."""
-    made = [table for product in products for table in tables(product).values()]
-    cells, _ = supported((t for t in made if joint or t.lowest == "block"), people.schema)
-    return tabulated(
-        cells, people.counts("block"), schema=people.schema, geography=people.geography
-    )
-
-
-def agreement(people: BlockPeople, found: Reconstruction) -> tuple[float, float, Ints]:
-    """Shares of people met by a record, with exact and with binned age; and misses by block."""
-    truth, records = people.counts("block"), found.matrix
-    exactly = float(truth.minimum(records).sum() / truth.sum())
-    fold = _fold(found.class_of)
-    binned_truth, binned = truth @ fold, records @ fold
-    missed = np.asarray(abs(binned_truth - binned).sum(axis=1)).reshape(-1)
-    return exactly, float(binned_truth.minimum(binned).sum() / truth.sum()), missed
-
-
-def _fold(class_of: Ints) -> Any:
-    """0/1 (cells x classes)."""
-    from scipy.sparse import csr_array
-
-    inside = np.flatnonzero(class_of >= 0)
-    shape = (len(class_of), int(class_of.max()) + 1)
-    return csr_array((np.ones(len(inside), np.int64), (inside, class_of[inside])), shape=shape)
 
 
 def _blocks(name: str, people: BlockPeople) -> list[Reading]:
@@ -159,16 +133,62 @@ def _methods(found: Reconstruction) -> str:
     return ", ".join(f"{count:,} by {name}" for name, count in zip(names, counts, strict=True))
 
 
-def tabulated(
-    cells: Sequence[TableCells], counts: Any, *, schema: Schema, geography: Geography
-) -> Knowledge:
-    """All tables exact, from counts (leaf units x cells), each at the lowest level it is made for.
+def read_people(path: Path, schema: Schema) -> BlockPeople:
+    """Person records: columns block, sex, age, race (1-63), hispanic, and tract if there is one."""
+    if not path.is_file():
+        raise InputError(str(path), found="no such file", expected="a .parquet or .csv file")
+    table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+    if missing := {"block", "sex", "age", "race", "hispanic"} - set(table.columns):
+        raise InputError(str(path), found=f"no column {sorted(missing)[0]!r}", expected="one")
+    has_tracts = "tract" in table.columns
+    tract = pl.col("tract").cast(pl.String) if has_tracts else pl.lit("all").alias("tract")
+    table = table.with_columns(pl.col("block").cast(pl.String), tract).sort("tract", "block")
+    codes = {
+        "sex": _code(path, table["sex"], {"male": 0, "female": 1}),
+        "age": _numbers(path, table["age"], 0, 130).clip(max=schema.attribute("age").size - 1),
+        "race": _numbers(path, table["race"], 1, 63) - 1,
+        "hispanic": _code(
+            path,
+            table["hispanic"],
+            {"false": 0, "true": 1, "0": 0, "1": 1, "not_hispanic": 0, "hispanic": 1},
+        ),
+    }
+    cell = np.ravel_multi_index(tuple(codes[name] for name in schema.names), schema.shape)
+    places = table.select("tract", "block").unique(maintain_order=True)
+    tracts = places["tract"].unique(maintain_order=True)
+    parent = places["tract"].replace_strict(tracts, pl.Series(range(len(tracts)))).to_numpy()
+    address = table["tract"] + "\0" + table["block"]
+    known = places["tract"] + "\0" + places["block"]
+    block = address.replace_strict(known, pl.Series(range(len(known)))).to_numpy()
+    geography = blocks_geography(
+        places["block"].to_numpy().astype(np.str_),
+        parent.astype(np.int32),
+        tracts.to_numpy().astype(np.str_),
+    )
+    return BlockPeople(schema, geography, block.astype(np.int64), cell, path.name, has_tracts)
 
-    For any file of persons that gets tabulated: true, swapped, or noisy and made consistent.
-    """
-    held = []
-    for one in cells:
-        level = one.table.published_at(geography)[-1]
-        up = adder(geography, level, of=geography.leaf)
-        held.append(exact(one, one.table.of(up @ counts, schema), level=level))
-    return Knowledge(schema, geography, tuple(held))
+
+def _code(path: Path, values: pl.Series, known: dict[str, int]) -> Ints:
+    text = values.cast(pl.String).str.to_lowercase()
+    strange = text.filter(~text.is_in(list(known)) | text.is_null())
+    if len(strange):
+        raise InputError(
+            str(path),
+            place=f"column {values.name!r}",
+            found=repr(strange[0]),
+            expected=f"one of {', '.join(known)}",
+        )
+    return text.replace_strict(known).to_numpy().astype(np.int64)
+
+
+def _numbers(path: Path, values: pl.Series, least: int, most: int) -> Ints:
+    numbers = values.cast(pl.Int64, strict=False)
+    strange = values.filter(~numbers.is_between(least, most).fill_null(False))
+    if len(strange):
+        raise InputError(
+            str(path),
+            place=f"column {values.name!r}",
+            found=repr(strange[0]),
+            expected=f"a whole number from {least} to {most}",
+        )
+    return numbers.to_numpy().astype(np.int64)

@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 
 from benchmarks.figures import Reading, timed
+from benchmarks.suppression_workloads import census_tables, folder_tables
 from headcount.arrays import Flags
 from headcount.evaluation.suppressed import WITNESSES, audit_release
 from headcount.evaluation.withheld import Attacker, audit_withheld
@@ -20,15 +21,9 @@ from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated
+from tests.support.additive_tables import AdditiveTable, random_table, small_table
 from tests.support.suppression_exact import cheapest_pattern
 from tests.support.suppression_oracle import unprotected
-from tests.support.suppression_workloads import (
-    AdditiveTable,
-    census_tables,
-    folder_tables,
-    random_table,
-    small_table,
-)
 
 EFFORTS = (0, 1, 2)
 LARGE = 50_000  # cells from which one effort is run and a sample attacked

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from benchmarks.reconstruction import agreement, knowledge_of
 from headcount.attacks.knowledge import (
     UNKNOWN,
     Knowledge,
@@ -34,7 +33,7 @@ from tests.attacks.small_blocks import (
     table,
 )
 from tests.solve.test_worker import busy
-from tests.support.persons import block_people
+from tests.support.persons import agreement, block_people, knowledge_of
 
 FINE = load_schema("persons-2010")
 NO_SEARCH = Effort(nodes=0)

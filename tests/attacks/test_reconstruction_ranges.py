@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import headcount as hc
-from benchmarks.reconstruction import knowledge_of
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.attacks.kinds.reconstruction import Rebuilt, Reconstruct
@@ -35,7 +34,7 @@ from headcount.report.model import Table
 from headcount.schema import load_schema
 from headcount.tabulate.counts import adder
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold
-from tests.support.persons import block_people
+from tests.support.persons import block_people, knowledge_of
 
 Changed = tuple[KnownTable, ...]
 

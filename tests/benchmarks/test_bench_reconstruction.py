@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from benchmarks import reconstruction
+from benchmarks.reconstruction import read_people
 from headcount.errors import InputError
 from headcount.schema import load_schema
-from tests.support.persons import block_people, read_people
+from tests.support.persons import block_people
 
 FINE = load_schema("persons-2010")
 ROWS: dict[str, list[Any]] = {

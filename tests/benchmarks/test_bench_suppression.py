@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from benchmarks import suppression
+from benchmarks.suppression_workloads import census_rows, census_tables, folder_tables
 from headcount.errors import InputError
-from tests.support.suppression_workloads import census_rows, census_tables, folder_tables
 
 
 def test_the_state_has_its_people_and_all_margins():

@@ -6,7 +6,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.evaluation.withheld import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement
-from tests.support.suppression_workloads import small_table
+from tests.support.additive_tables import small_table
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -85,6 +85,34 @@ def from_dense(
         is_root=total is None,
         joint=np.asarray(joint, np.int32),
         joint_total=np.asarray(joint_total, np.int64),
+    )
+
+
+def reopen(
+    batch: Batch,
+    *,
+    keep: Ints32,
+    total: Ints,
+    answer: Floats,
+    opened: Flags | None = None,
+) -> Batch:
+    """A parent's problem with every cell in which the kept margin is positive.
+
+    ``total`` (n) and ``answer`` (n, children) give the parent's counts and the noisy detailed
+    answers of all schema cells, ``opened`` (n, children) where a count may be.
+    """
+    margin = np.bincount(keep, weights=total)
+    cell = np.flatnonzero(margin[keep] > 0).astype(np.int32)
+    free = np.ones(answer.shape, dtype=bool) if opened is None else opened
+    entry, child = np.nonzero(free[cell])
+    return replace(
+        batch,
+        cell_start=np.array([0, len(cell)]),
+        cell=cell,
+        total=total[cell],
+        var_start=np.concatenate([[0], np.cumsum(free[cell].sum(axis=1))]).astype(np.int64),
+        var_child=child.astype(np.int32),
+        answer=np.ascontiguousarray(answer[cell][entry, child], dtype=np.float64),
     )
 
 

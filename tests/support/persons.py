@@ -1,20 +1,21 @@
-"""People in blocks for the attack benchmarks: made from a seed, or read from a file."""
+"""People in blocks, what is published of them, and how many of them records meet again."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
-from headcount.errors import InputError
+from headcount.attacks.knowledge import Knowledge, exact
+from headcount.attacks.reconstruction import Reconstruction
 from headcount.geography import Geography
 from headcount.schema import Schema
+from headcount.tabulate.published import supported, tables
 
 MEDIAN, SPREAD, LARGEST = 29, 0.92, 600
 HOUSEHOLD_SIZE = (0.28, 0.33, 0.16, 0.13, 0.06, 0.03, 0.01)
@@ -78,7 +79,7 @@ def block_people(schema: Schema, *, blocks: int, seed: int) -> BlockPeople:
     sex = rng.integers(0, 2, n)
     cell = np.ravel_multi_index((sex, age, race, hispanic.astype(np.int64)), schema.shape)
     codes = np.array([f"b{i:05d}" for i in range(blocks)])
-    geography = _geography(codes, np.zeros(blocks, dtype=np.int32), np.array(["t0"]))
+    geography = blocks_geography(codes, np.zeros(blocks, dtype=np.int32), np.array(["t0"]))
     return BlockPeople(schema, geography, block, cell, f"seed {seed}, {block_people.__name__}")
 
 
@@ -96,44 +97,10 @@ def _householders(rng: np.random.Generator, block: Ints, sizes: Ints) -> Ints:
     return head
 
 
-def read_people(path: Path, schema: Schema) -> BlockPeople:
-    """Person records: columns block, sex, age, race (1-63), hispanic, and tract if there is one."""
-    if not path.is_file():
-        raise InputError(str(path), found="no such file", expected="a .parquet or .csv file")
-    table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
-    if missing := {"block", "sex", "age", "race", "hispanic"} - set(table.columns):
-        raise InputError(str(path), found=f"no column {sorted(missing)[0]!r}", expected="one")
-    has_tracts = "tract" in table.columns
-    tract = pl.col("tract").cast(pl.String) if has_tracts else pl.lit("all").alias("tract")
-    table = table.with_columns(pl.col("block").cast(pl.String), tract).sort("tract", "block")
-    codes = {
-        "sex": _code(path, table["sex"], {"male": 0, "female": 1}),
-        "age": _numbers(path, table["age"], 0, 130).clip(max=schema.attribute("age").size - 1),
-        "race": _numbers(path, table["race"], 1, 63) - 1,
-        "hispanic": _code(
-            path,
-            table["hispanic"],
-            {"false": 0, "true": 1, "0": 0, "1": 1, "not_hispanic": 0, "hispanic": 1},
-        ),
-    }
-    cell = np.ravel_multi_index(tuple(codes[name] for name in schema.names), schema.shape)
-    places = table.select("tract", "block").unique(maintain_order=True)
-    tracts = places["tract"].unique(maintain_order=True)
-    parent = places["tract"].replace_strict(tracts, pl.Series(range(len(tracts)))).to_numpy()
-    address = table["tract"] + "\0" + table["block"]
-    known = places["tract"] + "\0" + places["block"]
-    block = address.replace_strict(known, pl.Series(range(len(known)))).to_numpy()
-    geography = _geography(
-        places["block"].to_numpy().astype(np.str_),
-        parent.astype(np.int32),
-        tracts.to_numpy().astype(np.str_),
-    )
-    return BlockPeople(schema, geography, block.astype(np.int64), cell, path.name, has_tracts)
-
-
-def _geography(
+def blocks_geography(
     blocks: NDArray[np.str_], parent: NDArray[Any], tracts: NDArray[np.str_]
 ) -> Geography:
+    """Blocks in tracts in a whole, from the codes of both and the number of each block's tract."""
     nothing = np.empty(0, dtype=np.int32)
     return Geography(
         ("all", "tract", "block"),
@@ -142,27 +109,32 @@ def _geography(
     )
 
 
-def _code(path: Path, values: pl.Series, known: dict[str, int]) -> Ints:
-    text = values.cast(pl.String).str.to_lowercase()
-    strange = text.filter(~text.is_in(list(known)) | text.is_null())
-    if len(strange):
-        raise InputError(
-            str(path),
-            place=f"column {values.name!r}",
-            found=repr(strange[0]),
-            expected=f"one of {', '.join(known)}",
-        )
-    return text.replace_strict(known).to_numpy().astype(np.int64)
+def knowledge_of(people: BlockPeople, products: Sequence[str], *, joint: bool = True) -> Knowledge:
+    """All tables of the products, exact: block tables and, if ``joint``, tract tables."""
+    made = [table for product in products for table in tables(product).values()]
+    cells, _ = supported((t for t in made if joint or t.lowest == "block"), people.schema)
+    held = []
+    for one in cells:
+        level = one.table.published_at(people.geography)[-1]
+        counts = people.counts(level)
+        held.append(exact(one, one.table.of(counts, people.schema), level=level))
+    return Knowledge(people.schema, people.geography, tuple(held))
 
 
-def _numbers(path: Path, values: pl.Series, least: int, most: int) -> Ints:
-    numbers = values.cast(pl.Int64, strict=False)
-    strange = values.filter(~numbers.is_between(least, most).fill_null(False))
-    if len(strange):
-        raise InputError(
-            str(path),
-            place=f"column {values.name!r}",
-            found=repr(strange[0]),
-            expected=f"a whole number from {least} to {most}",
-        )
-    return numbers.to_numpy().astype(np.int64)
+def agreement(people: BlockPeople, found: Reconstruction) -> tuple[float, float, Ints]:
+    """Shares of people met by a record, with exact and with binned age; and misses by block."""
+    truth, records = people.counts("block"), found.matrix
+    exactly = float(truth.minimum(records).sum() / truth.sum())
+    fold = _fold(found.class_of)
+    binned_truth, binned = truth @ fold, records @ fold
+    missed = np.asarray(abs(binned_truth - binned).sum(axis=1)).reshape(-1)
+    return exactly, float(binned_truth.minimum(binned).sum() / truth.sum()), missed
+
+
+def _fold(class_of: Ints) -> Any:
+    """0/1 (cells x classes)."""
+    from scipy.sparse import csr_array
+
+    inside = np.flatnonzero(class_of >= 0)
+    shape = (len(class_of), int(class_of.max()) + 1)
+    return csr_array((np.ones(len(inside), np.int64), (inside, class_of[inside])), shape=shape)

@@ -14,7 +14,7 @@ from headcount.tabulate.additive import (
     product_of_trees,
     tree,
 )
-from tests.support.suppression_workloads import levels_tree
+from tests.support.additive_tables import levels_tree
 
 
 def small_product():

@@ -16,9 +16,9 @@ from headcount.mechanisms.suppression.complementary import complement, derivable
 from headcount.mechanisms.suppression.moves import splits
 from headcount.solve.mip import SolverError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
+from tests.support.additive_tables import random_table, small_table
 from tests.support.suppression_exact import ExactError, cheapest_pattern
 from tests.support.suppression_oracle import interval, unprotected
-from tests.support.suppression_workloads import random_table, small_table
 
 
 def census(seed, *, tracts=(4, 3, 5), blocks=2):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks import topdown_round
-from benchmarks.golden import measure, reopen
+from benchmarks.golden import measure
 from headcount.solve.failsafe import estimate, round_kept
 from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import split
 from headcount.solve.objective import objective
-from tests.support.dense import Margin, from_dense
+from tests.support.dense import Margin, from_dense, reopen
 
 SHAPE = (3, 2, 2)
 TYPE = np.repeat(np.arange(3), 4)

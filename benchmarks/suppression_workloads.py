@@ -1,52 +1,21 @@
-"""Tables on which suppression is measured: census-like ones of several sizes, and small ones."""
+"""Census-like tables of several sizes, on which suppression is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
 from headcount.errors import InputError
-from headcount.tabulate.additive import (
-    Additive,
-    Product,
-    Tree,
-    flat,
-    product_of_trees,
-    tree,
-)
+from headcount.tabulate.additive import product_of_trees
+from tests.support.additive_tables import SEED, AdditiveTable, levels_tree
 
-SEED = 20261115
 GEOGRAPHY = ("county", "tract", "bg", "block")
 RACES = np.array([0.70, 0.13, 0.06, 0.003, 0.012, 0.065, 0.03])
 SIZES = (0.28, 0.33, 0.16, 0.13, 0.06, 0.03, 0.01)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class AdditiveTable:
-    """Cells that add up, their counts, and which of them are 1 or 2."""
-
-    name: str
-    additive: Additive
-    values: Ints
-
-    @property
-    def primary(self) -> Flags:
-        """Counts of 1 or 2."""
-        return (self.values > 0) & (self.values < 3)
-
-    @property
-    def publish(self) -> Flags:
-        """The grand total, which is never withheld."""
-        found = np.zeros(self.additive.size, dtype=bool)
-        found[0] = True
-        return found
 
 
 def census_rows(households: int = 1_000_000) -> pl.DataFrame:
@@ -136,64 +105,3 @@ def folder_tables(directory: Path) -> list[AdditiveTable]:
             expected="files with county, ..., race, hisp and freq",
         )
     return sorted(found, key=lambda one: one.additive.size)
-
-
-def small_table(seed: int) -> AdditiveTable:
-    """A random table: 4 to 10 rows in 2 or 3 groups, 4 to 10 columns, all sums.
-
-    Counts are Poisson with gamma(0.8, 12) means: some zeros, some one in seven 1 or 2.
-    """
-    rng = np.random.default_rng([SEED, seed])
-    rows, columns = (int(one) for one in rng.integers(4, 11, size=2))
-    product, leaves = _grouped(rng, rows, columns, groups=int(rng.integers(2, 4)))
-    counts = rng.poisson(rng.gamma(0.8, 12, size=(rows, columns)))
-    values = product.fill(leaves, counts.ravel())
-    return AdditiveTable(name=f"small {seed}", additive=product.additive, values=values)
-
-
-def random_table(seed: int) -> tuple[AdditiveTable, Ints]:
-    """A random table, and which inner counts (columns) each of its cells (rows) is the sum of.
-
-    3 to 8 rows in 2 groups, 3 to 8 columns, all sums; counts are negative binomial with one
-    success and mean 4 (geometric from 0 with chance 1/5): a fifth are 0, three tenths 1 or 2.
-    """
-    rng = np.random.default_rng([SEED, 4, seed])
-    rows, columns = (int(one) for one in rng.integers(3, 9, size=2))
-    product, leaves = _grouped(rng, rows, columns, groups=2)
-    counts = rng.negative_binomial(1, 0.2, size=rows * columns)
-    table = AdditiveTable(
-        name=f"random {seed}", additive=product.additive, values=product.fill(leaves, counts)
-    )
-    inner = np.eye(rows * columns, dtype=np.int64)
-    return table, np.stack([product.fill(leaves, one) for one in inner], axis=1)
-
-
-def _grouped(
-    rng: np.random.Generator, rows: int, columns: int, *, groups: int
-) -> tuple[Product, list[Ints]]:
-    """Rows in groups x columns with all sums, and the leaf nodes of the inner cells."""
-    cuts = np.sort(rng.choice(np.arange(1, rows), size=groups - 1, replace=False))
-    group = np.searchsorted(cuts, np.arange(rows), side="right")
-    nested = tree(np.concatenate([[-1], np.zeros(groups, dtype=np.int64), 1 + group]))
-    leaf = nested.node[1 + groups + np.arange(rows)]
-    places = [np.repeat(leaf, columns), np.tile(1 + np.arange(columns), rows)]
-    return product_of_trees(nested, flat(columns)), places
-
-
-def levels_tree(columns: Sequence[ArrayLike]) -> tuple[Tree, Ints]:
-    """The tree of code columns from the top to the leaf, and each row's leaf node.
-
-    The root comes first, then the units of each level in the order of their codes (text), so that
-    the order of the rows does not matter. Units are known by their whole path.
-    """
-    rows = len(np.asarray(columns[0]))
-    path = np.zeros(rows, dtype=np.int64)
-    parents, offset, above = [np.array([-1])], 1, 0
-    for column in columns:
-        _, code = np.unique(np.asarray(column).astype(np.str_), return_inverse=True)
-        key = path * (int(code.max()) + 1) + code
-        units, first, level = np.unique(key, return_index=True, return_inverse=True)
-        parents.append(above + path[first])
-        path, above, offset = level, offset, offset + len(units)
-    found = tree(np.concatenate(parents))
-    return found, found.node[above + path]
