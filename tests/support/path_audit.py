@@ -29,8 +29,6 @@ from itertools import count
 
 import numpy as np
 
-from benchmarks.figures import Reading
-from benchmarks.zcdp_audit import rho_trials
 from headcount.arrays import Flags, Floats, Ints
 from headcount.evaluation.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
@@ -47,6 +45,7 @@ from headcount.schema import Attribute, Schema
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.counts import sparse_counts
 from tests.support.measuring_audit import Build
+from tests.support.zcdp_audit import rho_trials
 
 SHARES = {"us": "1/100", "county": "19/100", "tract": "50/100", "block": "30/100"}
 LEVELS = tuple(SHARES)
@@ -66,8 +65,6 @@ EPSILON, RHO = "epsilon", "rho"
 REACHED = 0.8
 BY_CHANCE = 0.001
 """So rarely may a build that keeps its promise have as many audits above the stated loss."""
-RUNS, TRIALS, MUTANT_TRIALS = 60_000, 20, 3
-QUICK = {"trials": 3}
 
 
 @dataclass(frozen=True)
@@ -276,51 +273,6 @@ MUTANTS: Mapping[str, Build] = {
     "an only child's share is lost": with_classes(lambda own: np.minimum(own, 1)),
     "an only child is measured as well": with_classes(lambda own: np.maximum(own, 1)),
 }
-
-
-def measure(*, trials: int | None = None) -> list[Reading]:
-    """Every change with the build as it is; then wrong builds, each of which must fail."""
-    changes = path_changes()
-    readings = []
-    for loss in (EPSILON, RHO):
-        honest = audit_paths(changes, runs=RUNS, trials=trials or TRIALS, loss=loss)
-        readings += [reading for one in honest for reading in _honest(one, loss)]
-        unequal = [one for one in changes if one.unequal]
-        for name, build in MUTANTS.items():
-            found = audit_paths(unequal, runs=RUNS, trials=MUTANT_TRIALS, loss=loss, build=build)
-            said = ", ".join(f"{one.reached:.2f}" for one in found)
-            readings.append(
-                Reading(
-                    f"{loss}, {name}: changes that seem right",
-                    sum(one.kept for one in found),
-                    f"of {len(found)} where there are only children",
-                    f"loss shown for a stated 1: {said}",
-                    at_most=0,
-                )
-            )
-    return readings
-
-
-def _honest(found: PathAudit, loss: str) -> list[Reading]:
-    from scipy.stats import binom
-
-    many, name = len(found.trials.bounds), f"{loss}, {found.change.name}"
-    most = int(binom.ppf(1 - BY_CHANCE, many, 1 - found.trials.confidence))
-    return [
-        Reading(
-            f"{name}: stated loss that audits do not reach",
-            100 * (1 - found.reached),
-            "%",
-            f"mean bound {found.reached:.2f} for 1; {found.trials.runs:,} runs a side",
-            at_most=100 * (1 - REACHED),
-        ),
-        Reading(
-            f"{name}: audits above the stated loss",
-            found.above,
-            f"of {many}, confidence 95 %",
-            at_most=most,
-        ),
-    ]
 
 
 def _in_use(shares: UnitShares, level: str) -> Sequence[Fraction]:

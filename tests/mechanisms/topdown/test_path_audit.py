@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks import path_audit
-from benchmarks.path_audit import (
+from tests.support.path_audit import (
     EPSILON,
     KINDS,
     LEVELS,
@@ -18,8 +17,9 @@ from benchmarks.path_audit import (
     LinesOfUnits,
     audit_paths,
     path_changes,
+    settings_with_bypass,
 )
-from benchmarks.zcdp_audit import rho_lower
+from tests.support.zcdp_audit import rho_lower
 
 RUNS, TRIALS = {EPSILON: 30_000, RHO: 8_000}, 3
 """The divergence needs fewer runs than the guessing game."""
@@ -39,7 +39,7 @@ def test_lines_have_only_children_where_their_kind_says_so():
 
 def test_shares_inside_a_level_are_unequal_and_paths_add_up_to_1():
     lines = LinesOfUnits.of_each_kind(2)
-    shares = path_audit.settings_with_bypass(Fraction(1)).unit_shares(lines.place)
+    shares = settings_with_bypass(Fraction(1)).unit_shares(lines.place)
     assert shares is not None
     assert set(shares.along_paths()) == {Fraction(1)}
     assert len(set(shares.classes("county")[1])) == 3
@@ -80,11 +80,3 @@ def test_the_bound_on_rho_is_that_of_two_normal_laws_and_below_it():
     assert rho_lower(d, d_prime, z=0.0) == pytest.approx(rho, abs=0.02)
     assert rho - 0.05 < rho_lower(d, d_prime, z=3.0) < rho
     assert rho_lower(d_prime, d, z=0.0) == 0.0
-
-
-def test_the_benchmark_has_limits_for_every_change_and_wrong_build(monkeypatch):
-    for name, value in {"RUNS": 200, "TRIALS": 2, "MUTANT_TRIALS": 1}.items():
-        monkeypatch.setattr(path_audit, name, value)
-    readings = path_audit.measure(trials=1)
-    assert len(readings) == 2 * (2 * len(path_changes()) + len(MUTANTS))
-    assert all(one.at_most is not None for one in readings)
