@@ -1,6 +1,6 @@
 """Does a sample follow its law? Tests with the power to see a scale that is 0.3 % off.
 
-Used on samples of pure noise, by the tests and the benchmark; floats are fine here.
+Used on samples of pure noise; floats are fine here.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ CHAINS: tuple[Nested, Nested] = (((),), ((0,), (0, 2), (0, 2, 3), CELLS, CELLS))
 """Totals first; then a chain whose cells count twice, as in the redistricting product of 2020."""
 
 
-def rounding_passes(seed: int, shape: tuple[int, ...] = SHAPE) -> tuple[RoundPass, ...]:
+def rounding_passes(seed: int) -> tuple[RoundPass, ...]:
     """The two passes of 2020, or all queries in one, or a chain with a query left out."""
     chains: tuple[Nested, ...] = CHAINS
     if seed % 3 == 1:
@@ -80,6 +80,6 @@ def rounding_passes(seed: int, shape: tuple[int, ...] = SHAPE) -> tuple[RoundPas
     elif seed % 3 == 2:
         chains = (CHAINS[0], CHAINS[1][:1], CHAINS[1][2:4])
     return tuple(
-        RoundPass(tuple(groups_keeping(shape, keep).astype(np.int32) for keep in chain))
+        RoundPass(tuple(groups_keeping(SHAPE, keep).astype(np.int32) for keep in chain))
         for chain in chains
     )
