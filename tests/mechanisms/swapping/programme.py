@@ -1,4 +1,4 @@
-"""Is anybody at risk left who could be swapped, by an integer programme on small towns?
+"""An integer programme that finds the best swap of a small town, pair by pair.
 
 The programme shares no code with the mechanism. It knows households by their key, where they live,
 and how many people are like theirs in each unit, and it is told pair by pair who may meet:
@@ -22,7 +22,6 @@ from itertools import combinations
 
 import numpy as np
 
-from benchmarks.figures import Reading
 from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -59,31 +58,6 @@ class SwapVerdict:
     fewer: bool
     idle: bool
     missed: bool
-
-
-QUICK = {"replicates": 50}
-
-
-def measure(*, replicates: int = 500) -> list[Reading]:
-    """Swap small random populations of 6 to 30 households, and look for something better."""
-    verdicts = [examine(seed) for seed in range(replicates)]
-    told = {
-        "at_risk": "populations with somebody at risk",
-        "scarce": "not all at risk have a partner, whoever moves",
-        "short": "the rate cannot be met",
-        "misfit": "pairs that may not be",
-        "left": "somebody at risk left while a partner exists",
-        "fewer": "fewer at risk swapped than can be",
-        "idle": "others moved in place of somebody at risk",
-        "missed": "rate missed where it can be met",
-    }
-    return [
-        Reading("populations swapped", len(verdicts), ""),
-        *(
-            Reading(what, sum(getattr(one, name) for one in verdicts), "")
-            for name, what in told.items()
-        ),
-    ]
 
 
 def examine(seed: int) -> SwapVerdict:

@@ -1,16 +1,14 @@
-"""A few of the populations of ``make bench NAME=swap-need``, and swaps that it must find out."""
+"""Swaps of small towns beside the best that there could be, and wrong ones that are found out."""
 
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pytest
 
-from benchmarks.swap_need import (
+from tests.mechanisms.swapping.programme import (
     at_risk_and_pairs,
     examine,
     judge,
-    measure,
     most,
     some_mechanism,
     some_town,
@@ -19,18 +17,15 @@ from benchmarks.swap_need import (
 FAULTS = ("misfit", "left", "fewer", "idle", "missed")
 
 
-@pytest.mark.parametrize("seed", range(1000, 1012))
-def test_nothing_better_is_found(seed):
-    verdict = examine(seed)
-    assert not any(getattr(verdict, fault) for fault in FAULTS)
-
-
-def test_readings_count_populations_and_faults():
-    told = {one.what: one.value for one in measure(replicates=8)}
-    assert told["populations swapped"] == 8
-    assert 0 < told["populations with somebody at risk"] <= 8
-    assert told["somebody at risk left while a partner exists"] == 0
-    assert told["rate missed where it can be met"] == 0
+def test_nothing_better_is_found():
+    found = {seed: examine(seed) for seed in range(1000, 1060)}
+    at_fault = {
+        seed: [fault for fault in FAULTS if getattr(verdict, fault)]
+        for seed, verdict in found.items()
+    }
+    assert {seed: faults for seed, faults in at_fault.items() if faults} == {}
+    kinds = [(one.at_risk, one.scarce, one.short) for one in found.values()]
+    assert min(sum(each) for each in zip(*kinds, strict=True)) > 5
 
 
 def with_a_lone_pair_at_risk():

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Reading
 from headcount.arrays import Ints
 from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
@@ -26,7 +25,6 @@ from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.tabulate.published import PublishedTable
 
-CASES = 3_000
 LARGEST_BLOCK = 4
 """The most people in a block that are tried."""
 
@@ -57,40 +55,9 @@ class CertaintyCase:
     together: str | None
     effort: Effort
 
-
-QUICK = {"cases": 100}
-
-
-def measure(*, cases: int = CASES) -> list[Reading]:
-    """Run the attack on every case and compare."""
-    seen: Counter[str] = Counter()
-    first = ""
-    for number in range(cases):
-        case = draw_case(number)
-        before = seen["wrong"]
-        judge(case, _attack(case), seen)
-        if seen["wrong"] > before and not first:
-            first = f"the first: case {number}"
-    return [
-        Reading("cases", cases, "tracts"),
-        Reading("  of blocks solved together", seen["together"], "tracts"),
-        Reading("  with something withheld", seen["withheld"], "tracts"),
-        Reading("blocks", seen["blocks"], "blocks"),
-        Reading("called certain", seen["certain"], "blocks"),
-        Reading("  of them without records", seen["certainly empty"], "blocks"),
-        Reading("called certain, and wrongly", seen["wrong"], "blocks", first, at_most=0),
-        Reading("records that break a table", seen["broken"], "blocks", at_most=0),
-        Reading(
-            "one solution, not called certain",
-            seen["missed"],
-            "blocks",
-            "of up to four people: with withheld cells more may be possible",
-        ),
-    ]
-
-
-def _attack(case: CertaintyCase) -> Reconstruction:
-    return reconstruct(case.knowledge, together=case.together, effort=case.effort)
+    def attacked(self) -> Reconstruction:
+        """What the attack makes of it."""
+        return reconstruct(self.knowledge, together=self.together, effort=self.effort)
 
 
 def judge(case: CertaintyCase, found: Reconstruction, seen: Counter[str]) -> None:

@@ -1,4 +1,4 @@
-"""Does TopDown complete on random tables of bounds whenever its check passes?
+"""Random tables of bounds, on which TopDown must complete whenever its check passes.
 
 Each case is a small place with two or three attributes, one to four tables of bounds on random
 queries (nested, crossing or recoded) at random levels, exact totals and marginals at others, with
@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Reading
 from headcount.arrays import Ints
 from headcount.errors import HeadcountError
 from headcount.fields import Pairs
@@ -31,7 +29,6 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Counts, Query
 
-CASES = 2_000
 _EPSILONS = ("1/50", "1/10", "1/2", "2")
 
 
@@ -54,30 +51,16 @@ class BoundsCase:
     tables: tuple[DrawnBounds, ...]
 
 
-QUICK = {"cases": 60}
-
-
-def measure(*, cases: int = CASES) -> list[Reading]:
-    """Run the cases; any that fails after its check is a defect, and is named by its number."""
+def run_cases(cases: Iterable[int], folder: Path) -> tuple[Counter[str], list[int]]:
+    """How so many cases end, and which of them fail after their check, or break a bound."""
     seen: Counter[str] = Counter()
-    failed: list[int] = []
-    with TemporaryDirectory() as folder:
-        for number in range(cases):
-            end = run_case(draw_case(number, Path(folder)), number, seen)
-            seen[end] += 1
-            if end == "failed":
-                failed.append(number)
-    which = f"the first: {failed[0]}" if failed else ""
-    return [
-        Reading("cases", cases, "configs"),
-        Reading("refused by check", seen["refused"], "configs"),
-        Reading("failed after check passed", len(failed), "configs", which, at_most=0),
-        Reading("a bound or sum broken", seen["broken"], "configs", at_most=0),
-        Reading("completed", seen["completed"], "configs"),
-        Reading("parents met by the failsafe", seen["failsafe"], "parents"),
-        Reading("parents for which room was made", seen["room"], "parents"),
-        Reading("levels with crossing bounds", seen["crossing"], "levels"),
-    ]
+    wrong = []
+    for number in cases:
+        end = run_case(draw_case(number, folder), number, seen)
+        seen[end] += 1
+        if end in ("failed", "broken"):
+            wrong.append(number)
+    return seen, wrong
 
 
 def run_case(case: BoundsCase, number: int, seen: Counter[str]) -> str:
