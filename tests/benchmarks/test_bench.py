@@ -70,7 +70,7 @@ def test_all_run_apart_and_those_that_lack_something_or_break_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     """In this process here; each with less of everything."""
-    some = {name: benchmarks()[name] for name in ("golden", "start", "noise", "petti-flaxman-2020")}
+    some = {name: benchmarks()[name] for name in ("golden", "start", "noise", "spark")}
     monkeypatch.setattr(harness, "benchmarks", lambda: some)
     monkeypatch.setattr(harness, "apart", lambda work, *given, **named: work(*given, **named))
     seen = {}
@@ -86,12 +86,9 @@ def test_all_run_apart_and_those_that_lack_something_or_break_are_named(
     monkeypatch.setattr("benchmarks.noise.measure", break_off)
     results = {one.name: one for one in run_all(quick=True)}
     assert results["golden"].fault == "left out: it needs --dir"
-    assert results["petti-flaxman-2020"].fault == "left out: it is never quick"
+    assert results["spark"].fault == "left out: it is never quick"
     assert results["noise"].fault == "ValueError: no such thing"
-    assert [name for name, one in results.items() if one.left_out] == [
-        "golden",
-        "petti-flaxman-2020",
-    ]
+    assert [name for name, one in results.items() if one.left_out] == ["golden", "spark"]
     assert seen == start_benchmark.QUICK
     assert results["start"].missed == results["start"].readings
     write_results(tmp_path / "all.json", list(results.values()))
