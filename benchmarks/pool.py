@@ -2,8 +2,7 @@
 
 Every Parquet file of a folder that has a column for each cell of 8 groups x 2 ages, and codes of
 places from the leaf to the top, is protected with and without ``pool``, with the same noise. Shares
-are equal, or like those of 2020: there totals are fitted first, in both. Beside it, with equal
-shares: what becomes of leaf totals with diagonal weights (diagonal_weights.py).
+are equal, or like those of 2020: there totals are fitted first, in both.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.diagonal_weights import with_diagonal_weights
 from benchmarks.figures import Reading
 from headcount.arrays import Floats
 from headcount.engines.local import LocalEngine
@@ -52,8 +50,6 @@ LIKE_2020 = {
 """Shares of levels and of ``QUERIES``: the eleven queries of 2020 folded into these four."""
 WORSE = 3.0
 """Standard errors by which an answer may come out worse: over seeds, of the paired difference."""
-DIAGONAL = 20.0
-"""Diagonal weights make the error of leaf totals larger by this at least, in %."""
 EQUAL_LIMITS = {("tract", "cells"): -11.0, ("block_group", "cells"): -3.0}
 COUNTY_LIMITS = {("county", "cells"): -2.0}
 LIKE_2020_LIMITS = {("tract", "cells"): -25.0, ("tract", "total"): -20.0}
@@ -62,7 +58,7 @@ LEAF = 1.0
 """The most by which the error of a leaf may grow, in %."""
 SLACK = 0.05
 """Of a change in %: that of a root mean square error is 0 to no more digits than this."""
-PLAIN, POOLED, TRAP = "plain", "pooled", "diagonal"
+PLAIN, POOLED = "plain", "pooled"
 
 
 @dataclass(frozen=True)
@@ -175,10 +171,9 @@ def _compared(
 ) -> Iterator[Reading]:
     """Mean squared errors of both ways, paired by the seed of their noise."""
     squares: dict[tuple[str, str, str], list[float]] = {}
-    cpu = dict.fromkeys((PLAIN, POOLED, TRAP), 0.0)
-    ways = (PLAIN, POOLED) if "passes" in setting.keys else (PLAIN, POOLED, TRAP)
+    cpu = dict.fromkeys((PLAIN, POOLED), 0.0)
     for seed in (-1, *range(runs)):  # the first is not counted: loops may have to be compiled
-        for way in ways:
+        for way in cpu:
             began = process_time()
             tables = _made(way, counts, setting, rho, seed=max(seed, 0))
             if seed < 0:
@@ -191,12 +186,6 @@ def _compared(
         if way == POOLED:
             before, after = (np.array(squares[one, level, query]) for one in (PLAIN, POOLED))
             yield _change(about, level, query, before, after, setting, counts)
-    if TRAP in ways:
-        leaf = counts.geography.leaf
-        before, after = (np.array(squares[one, leaf, "total"]) for one in (PLAIN, TRAP))
-        better = 100 * float(1 - np.sqrt(after.mean() / before.mean()))
-        what = f"{about}: total at {leaf} with diagonal weights: better by"
-        yield Reading(what, better, "%", "not offered: it loses", at_most=-DIAGONAL)
     yield Reading(f"{about}: CPU", cpu[POOLED] / cpu[PLAIN], "times", at_most=1.3)
 
 
@@ -206,8 +195,6 @@ def _made(
     """The table of every level, from the same noise whatever the way."""
     noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"pool", rho.encode())
     mechanism = TopDown(rho=Fraction(rho), pool=way == POOLED, **setting.keys)
-    if way == TRAP:
-        return with_diagonal_weights(mechanism, counts, noise)
     made = mechanism.run(counts, noise, runs=range(1), context=Context(engine=LocalEngine(1)))
     return {level: one[0] for level, one in made.tables.items()}
 

@@ -73,18 +73,6 @@ def test_a_folder_without_such_files_is_refused(tmp_path: Path) -> None:
     assert "found no file of counts by group and age" in str(refused.value)
 
 
-def test_diagonal_weights_lose_the_totals_of_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path)
-    monkeypatch.setattr(pool, "RHOS", ("0.5",))
-    monkeypatch.setattr(pool, "LIKE_2020", {})
-    found = {one.what: one for one in pool.measure(tmp_path, replicates=2)}
-    lost = found["made_up, equal shares, rho 0.5: total at block with diagonal weights: better by"]
-    assert lost.value < -pool.DIAGONAL
-    assert lost.passed
-
-
 def test_the_standard_error_of_a_change_is_over_seeds() -> None:
     setting = pool.SplitOfLoss("equal shares", {}, {})
     before, after = np.array([4.0, 4.0, 4.0, 4.0]), np.array([4.4, 3.6, 4.4, 3.6])
