@@ -121,13 +121,11 @@ def run_nation(
     folder: Path | None = None,
     warm: bool = False,
     passes: int = 0,
-    pool: bool = False,
 ) -> Ran:
     """Make a nation, protect it with a seeded key, write the release; times, memory, digest.
 
     ``warm`` makes a small one before, so that no compiler is measured. With ``passes`` it is
-    protected by the preset of 2020, along a spine: as it is with 2, in one pass with 1. ``pool``
-    is that of TopDown.
+    protected by the preset of 2020, along a spine: as it is with 2, in one pass with 1.
     """
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
@@ -135,9 +133,8 @@ def run_nation(
     from headcount.storage import storage_at
 
     if warm:
-        run_nation(WARM_UP, workers=workers, folder=folder, passes=passes, pool=pool)
+        run_nation(WARM_UP, workers=workers, folder=folder, passes=passes)
     counts, mechanism = posed(share, passes)
-    mechanism = replace(mechanism, pool=pool)
     facts = _facts(counts)
     stages: dict[str, list[float]] = {}
     records: dict[str, list[float]] = {}
