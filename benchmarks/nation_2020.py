@@ -63,7 +63,13 @@ Ran = dict[str, Any]
 
 def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Reading]:
     """Nations of three sizes and the largest county, each in a process of its own."""
-    refuse_share(share, "nation-2020")
+    if not SMALLEST <= share <= 1:
+        raise ConfigError(
+            "benchmarks nation-2020",
+            place="--share",
+            found=str(share),
+            expected=f"the part of the nation to make, {SMALLEST} to 1",
+        )
     parts = [max(share / part, SMALLEST) for part in SMALLER]
     runs = [apart(run_nation, part, warm=True) for part in dict.fromkeys((*parts, share))]
     whole = runs[-1]
@@ -75,17 +81,6 @@ def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Readin
         *beside_one_pass(one, two, plain=cpu_of(whole)),
         *apart(run_county, county),
     ]
-
-
-def refuse_share(share: float, bench: str) -> None:
-    """Raise for a part of the nation that is none."""
-    if not SMALLEST <= share <= 1:
-        raise ConfigError(
-            f"benchmarks {bench}",
-            place="--share",
-            found=str(share),
-            expected=f"the part of the nation to make, {SMALLEST} to 1",
-        )
 
 
 def in_one_pass_and_in_two(share: float) -> tuple[Ran, Ran]:
@@ -346,21 +341,20 @@ def _stages(ran: Ran) -> list[Reading]:
     return readings
 
 
-def beside_one_pass(one: Ran, two: Ran, *, plain: float | None = None) -> list[Reading]:
+def beside_one_pass(one: Ran, two: Ran, *, plain: float) -> list[Reading]:
     """The preset of 2020 on the nation's spine, beside the same in one pass.
 
-    ``plain`` are the seconds of one pass on the tree as it is, rounded by cells, if it was run.
+    ``plain`` are the seconds of one pass on the tree as it is, rounded by cells.
     """
     (leaves, bypassed, uneven), (lines, _, cpu) = two["paths"], two["records"]
     many, broken = (one["constraints"][i] + two["constraints"][i] for i in (0, 1))
     ratio = cpu_of(two) / cpu_of(one)
     limit = None if two["share"] < ONE_THREAD else PASSES if two["share"] < 1 else WHOLE_PASSES
-    what = "  beside one pass on the tree as it is, rounded by cells"
-    on_tree = [] if plain is None else [Reading(what, cpu_of(two) / plain, "x")]
+    on_tree = "  beside one pass on the tree as it is, rounded by cells"
     return [
         Reading("preset of 2020, along a spine: counts to release", cpu_of(two), "s CPU"),
         Reading("  beside one pass", ratio, "x", f"one pass: {cpu_of(one):.1f} s", at_most=limit),
-        *on_tree,
+        Reading(on_tree, cpu_of(two) / plain, "x"),
         *(
             Reading(f"  {level}", two["levels"][level], "s wall", f"one pass: {wall:.2f} s")
             for level, wall in one["levels"].items()
