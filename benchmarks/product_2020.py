@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headcount.mechanisms.topdown.mechanism import TopDown
@@ -20,18 +19,3 @@ def one_pass(preset: TopDown) -> TopDown:
     to another total than the one that was fitted.
     """
     return replace(preset, passes=())
-
-
-def one_fit(preset: TopDown) -> TopDown:
-    """The same with all queries fitted at once, but rounded as they are: to totals first."""
-    return replace(
-        preset, passes=tuple((level, replace(one, fit=())) for level, one in preset.passes)
-    )
-
-
-BY_CELLS = "one pass, rounded by cells"
-CONTROLS: Mapping[str, Callable[[TopDown], TopDown]] = {
-    BY_CELLS: one_pass,
-    "one fit, rounded to totals first": one_fit,
-}
-"""What two passes are set beside."""

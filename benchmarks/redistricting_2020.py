@@ -2,7 +2,7 @@
 
 Its preset of 2020 runs on tracts of which both the tabulated people and the Bureau's protected ones
 are at hand (``tracts_2020``). Errors of single blocks and of totals must be those of the
-Bureau; the same program with one pass must fail the check of totals (``totals_2020``).
+Bureau; the same program with one pass must fail the check of totals (``own_totals``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figures import Reading
-from benchmarks.product_2020 import one_pass, preset_2020
-from benchmarks.totals_2020 import (
+from benchmarks.own_totals import (
     one_pass_must_fail,
     own_totals,
     root_mean_square,
     totals_errors,
 )
+from benchmarks.product_2020 import one_pass, preset_2020
 from benchmarks.tracts_2020 import CELLS, TractPair, read_pairs
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
