@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, sleep
 from typing import Any, NamedTuple, TypeVar
 
+import cloudpickle
+
 from benchmarks.figures import Reading
 from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import Engine, InOrder
@@ -123,6 +125,8 @@ def run_and_kill(share: float, folder: Path) -> SparkRun:
     """The driver: each map of TopDown, which is a level, costs one worker."""
     from headcount.engines.spark import SparkEngine
 
+    # Workers import nothing from the folder that they are started in, and so not this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     engine = Killing(SparkEngine(folder / "handed"), folder)
     population = _nation(share)
     digest = _release(population, engine)

@@ -370,6 +370,12 @@ def test_benchmarks_import_of_tests_only_what_is_shared() -> None:
     assert imports_outside(ROOT / "tests/support", allowed=("tests.support",)) == {}
 
 
+def test_no_test_but_those_of_benchmarks_imports_them() -> None:
+    found = imports_outside(ROOT / "tests", allowed=("tests.",))
+    assert {name for name in found if not name.startswith("benchmarks/")} == set()
+    assert "benchmarks/test_bench.py" in found
+
+
 @pytest.mark.parametrize(
     ("line", "seen"),
     [
