@@ -24,7 +24,7 @@ SCHEMA = Schema(tuple(Attribute(name, LEVELS) for name in "abc"))
 PEOPLE_OF_A_UNIT = 250
 SEED = 1
 
-QUICK = {"persons": 100_000}
+QUICK = {"people": 100_000}
 
 
 EUROSTAT = {
@@ -36,18 +36,18 @@ EUROSTAT = {
 judge that took the table of the code under test would find any table right."""
 
 
-def measure(persons: int = 2_500_000) -> list[Reading]:
+def measure(people: int = 2_500_000) -> list[Reading]:
     """A table of 1,000 cells for every 250 people, and P1 to P4 of towns at every level."""
-    data = Tabulated.of(_people(persons))
+    data = Tabulated.of(_people(people))
     table = CellKey(tables={"t": ["a", "b", "c"]})
     release, _, cpu = timed(lambda: protect(data, table, seed=SEED).as_tables())
     cells = sum(one.value.size for one in release.published)
-    readings = [Reading("one table", cpu, "CPU s", f"{cells:,} cells of {persons:,} people")]
+    readings = [Reading("one table", cpu, "CPU s", f"{cells:,} cells of {people:,} people")]
     if (memory := peak_memory()) is not None:  # which not every system tells
         readings.append(Reading("largest memory until then", memory / 2**30, "GiB"))
     readings += _law(release, data.counts, table)
     schema = load_schema("sex-age38-race7-hispanic")
-    state = Tabulated.of(to_population(towns(seed=SEED, people=persons), schema=schema))
+    state = Tabulated.of(to_population(towns(seed=SEED, people=people), schema=schema))
     known = CellKey(tables=("P1", "P2", "P3", "P4"))
     made, _, cpu = timed(lambda: protect(state, known, seed=SEED).as_tables())
     cells = sum(one.value.size for one in made.published)
@@ -56,8 +56,8 @@ def measure(persons: int = 2_500_000) -> list[Reading]:
     return [*readings, Reading("P1 to P4 of towns", cpu, "CPU s", note)]
 
 
-def _people(persons: int) -> Population:
-    units = max(persons // PEOPLE_OF_A_UNIT, 1)
+def _people(people: int) -> Population:
+    units = max(people // PEOPLE_OF_A_UNIT, 1)
     codes = np.array([f"{number:07}" for number in range(units)])
     geography = Geography(
         ("all", "unit"),
@@ -69,8 +69,8 @@ def _people(persons: int) -> Population:
         "uniform",
         SCHEMA,
         geography,
-        unit=rng.integers(0, units, persons).astype(np.int32),
-        cell=rng.integers(0, SCHEMA.size, persons).astype(np.int32),
+        unit=rng.integers(0, units, people).astype(np.int32),
+        cell=rng.integers(0, SCHEMA.size, people).astype(np.int32),
     )
 
 

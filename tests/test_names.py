@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "headcount"
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 ALLOWED = {
     "Settings": "each study package has its own, named alike on purpose: they extend StudySettings",
@@ -82,6 +83,7 @@ def trespasses(source: Path) -> list[str]:
 
 def test_no_module_imports_what_is_private_to_another_room() -> None:
     assert trespasses(SOURCE) == []
+    assert trespasses(BENCHMARKS) == []
 
 
 def test_a_private_import_across_rooms_is_found(tmp_path: Path) -> None:

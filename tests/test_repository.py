@@ -363,6 +363,8 @@ def imports_outside(folder: Path, *, allowed: tuple[str, ...]) -> dict[str, set[
 
 def test_what_is_installed_imports_neither_tests_nor_benchmarks() -> None:
     assert imports_outside(ROOT / "src", allowed=()) == {}
+    wheel = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["src/headcount"]}
 
 
 def test_benchmarks_import_of_tests_only_what_is_shared() -> None:

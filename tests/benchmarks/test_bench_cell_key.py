@@ -8,7 +8,7 @@ from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, pertu
 
 
 def test_changes_have_their_law_and_everything_is_timed():
-    found = {one.what: one for one in measure(persons=20_000)}
+    found = {one.what: one for one in measure(people=20_000)}
     assert found["one table"].note == "81,000 cells of 20,000 people"
     assert "at 5 levels" in found["P1 to P4 of towns"].note
     for count in (1, 2, 3):
@@ -19,5 +19,5 @@ def test_changes_have_their_law_and_everything_is_timed():
 def test_changes_of_another_table_are_found_out(variance, monkeypatch):
     other = perturbation_rows(PerturbationLimits(3, variance))
     monkeypatch.setattr(mechanism, "entropy_rows", lambda limits: other)
-    found = {one.what: one for one in measure(persons=20_000)}
+    found = {one.what: one for one in measure(people=20_000)}
     assert min(found[f"p-value, counts of {count}"].value for count in (1, 2, 3)) < 1e-6
