@@ -22,7 +22,7 @@ from headcount.memory import machine_memory
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A question that a module of this room answers with its function ``measure``.
+    """A question that a module of this folder answers with its function ``measure``.
 
     The question is the first line of the module's text. ``needs`` names the arguments of
     ``measure`` that must be given on the command line, ``takes`` those that may be. What the module
@@ -59,7 +59,7 @@ OPTIONS: Mapping[str, str] = {
 
 @cache
 def benchmarks() -> Mapping[str, Benchmark]:
-    """Every module of this room with a ``measure``, by name; read as text, none is loaded."""
+    """Every module of this folder with a ``measure``, by name; read as text, none is loaded."""
     found = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))

@@ -13,6 +13,7 @@ from scipy import stats
 import headcount
 from headcount.draws import binomial, multinomial
 
+ROOT = Path(__file__).parent.parent
 MANY = 20_000
 SMALL, LARGE = np.arange(MANY) % 1_000, (np.arange(MANY) % 1_000) * 1_000
 CHANCES = np.linspace(0, 1, MANY)
@@ -105,7 +106,8 @@ def test_the_stream_of_each_call_is_that_of_the_locked_version(name):
 def test_every_method_of_a_generator_that_is_used_has_its_golden_digest():
     methods = {name for name in dir(np.random.Generator) if not name.startswith("_")}
     called = set()
-    for path in Path(headcount.__file__).parent.rglob("*.py"):
+    seeded = (Path(headcount.__file__).parent, ROOT / "benchmarks", ROOT / "tests" / "support")
+    for path in (path for folder in seeded for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 of = ast.unparse(node.func.value)
