@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import subprocess
 import sys
 from fractions import Fraction
 from importlib import import_module
@@ -17,6 +18,8 @@ from benchmarks.__main__ import main
 from benchmarks.figures import Reading
 from benchmarks.harness import OPTIONS
 from headcount.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -154,3 +157,10 @@ def test_readings_are_printed_and_written_with_the_facts(
     assert (first["what"], first["value"], first["unit"]) == ("draws", 1234.5, "1/s")
     assert first["note"] == "on one core"
     assert {"machine", "processor", "system", "versions"} <= set(written["machine"])
+
+
+def test_they_are_started_from_the_root_of_a_clone():
+    command = [sys.executable, "-m", "benchmarks", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: benchmarks: found 'nothing', expected one of all, ")
