@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.attacks.intervals import UNBOUNDED, intervals
-from headcount.bench.suppression_workloads import random_table
 from headcount.errors import InputError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees
+from tests.support.additive_tables import random_table
 
 SHAPE = (2, 3)
 

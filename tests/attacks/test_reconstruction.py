@@ -18,8 +18,6 @@ from headcount.attacks.knowledge import (
 )
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import agreement, knowledge_of
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.schema import Schema, load_schema
@@ -35,6 +33,7 @@ from tests.attacks.small_blocks import (
     table,
 )
 from tests.solve.test_worker import busy
+from tests.support.persons import agreement, block_people, knowledge_of
 
 FINE = load_schema("persons-2010")
 NO_SEARCH = Effort(nodes=0)

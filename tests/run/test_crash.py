@@ -1,7 +1,7 @@
 """Kill -9 at any point: the resumed release is the uninterrupted one, and is spent once.
 
 A run is killed once in every state that its files pass through: between two changes of its files a
-kill leaves the same files wherever it comes. ``headcount bench resume`` and ``make kills`` do many
+kill leaves the same files wherever it comes. ``make bench NAME=resume`` and ``make kills`` do many
 more, at random.
 
 Key and run id of a private release are fresh each time, so "the uninterrupted one" is made from a
