@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import headcount as hc
+from headcount.addresses import SCHEMA, VERSION, step_words
 from headcount.config.load import config_digest, read_config
 from headcount.config.settings import Config
 from headcount.mechanisms import mechanism_digest
@@ -32,16 +33,6 @@ def hashed(function: Callable[..., Any], *given: Any) -> str:
         function(*given)
     (content,) = seen
     return content.decode()
-
-
-def step_words(step: Any) -> str:
-    """The words of a method in a chain."""
-    return repr(step)
-
-
-def schema_words(people: Any) -> str:
-    """The words of what is known of people, in the digest of the data."""
-    return repr(people.schema)
 
 
 def config_named(name: str, folder: Path) -> Config:
@@ -68,20 +59,22 @@ def _population(config: str) -> str:
     return json.dumps(json.loads(config)["population"], sort_keys=True)
 
 
-def people_words(name: str, folder: Path) -> dict[str, str]:
+def people_words(name: str, folder: Path) -> dict[str, Any]:
     """The words of a population in a config and in the digest of its data, and that digest."""
     case = next(one for one in NAMES if CASES["cases"][one]["population"] == name)
     config = hc.load_config(config_of(case, folder))
     people = config.population.read()
     return {
         "config": _population(hashed(config_digest, config)),
-        "schema": schema_words(people),
+        "schema": SCHEMA(people.schema),
+        "read_off": list(people.read_off),
         "digest": hc.Tabulated.of(people).digest.hex(),
     }
 
 
 def all_words(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Every part of the file of words: its kind, its name, and what it says."""
+    yield "about", "words", {"version": str(VERSION)}
     for kind in ("cases", "words"):
         for name in CASES[kind]:
             people = (
