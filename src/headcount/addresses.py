@@ -96,6 +96,11 @@ class Word:
     unless: Any = ALWAYS
 
 
+def unless(form: Form = plain, /, **values: Any) -> tuple[Word, ...]:
+    """Words of one form, each left out with the value that stands here."""
+    return tuple(Word(word, form, unless=value) for word, value in values.items())
+
+
 class Phrase:
     """What something is called, and its words in their order; a form of its own."""
 
@@ -122,11 +127,8 @@ SCHEMA = Phrase("Schema", Word("attributes", each(ATTRIBUTE)), "structural_zeros
 # --- parts of settings
 
 UNIT = Word("unit", unit)
-HOUSEHOLDS = (
-    Word("count_housemates", unless=False),
-    Word("largest_household", unless=None),
-)
-EPSILON = ("epsilon", UNIT, *HOUSEHOLDS)
+HOUSEHOLDS = unless(count_housemates=False, largest_household=None)
+EPSILON = (Word("epsilon"), UNIT, *HOUSEHOLDS)
 LOSS = either(rho=Phrase("ZCDPLoss", "rho", UNIT), epsilon=Phrase("PureLoss", "epsilon", UNIT))
 
 GROUPING = Phrase("Grouping", "name", "of", "groups")
@@ -140,31 +142,16 @@ BOUNDS = each(
         caps=Phrase(
             "QuartersBounds",
             *("query", "caps", "total_level", "unions"),
-            Word("floors", unless=()),
-            Word("vacant", unless=False),
-            Word("tighter", unless=False),
-            Word("part_totals", unless=False),
+            *unless(floors=(), vacant=False, tighter=False, part_totals=False),
         ),
         file=Phrase("TableBounds", "query", "level", Word("file", file_name), "public", "sha256"),
     )
 )
-PASSES = Word(
-    "passes", by_name(Phrase("LevelPasses", "fit", "within", "round", "nested")), unless=()
-)
-SPINE = (Word("spine", unless=False), Word("bypass", unless=""))
+PASSES = by_name(Phrase("LevelPasses", "fit", "within", "round", "nested"))
+TREE = (*unless(PASSES, passes=()), *unless(spine=False, bypass=""))
 
-OWN_TABLES = (
-    Word("groups", mapped, unless=()),
-    Word("bins", mapped, unless=()),
-    Word("prefixes", mapped, unless=()),
-    Word("lowest_of", mapped, unless=()),
-)
-CHANGED_TABLES = (
-    Word("tables", mapped, unless="auto"),
-    Word("lowest", unless=""),
-    *OWN_TABLES,
-    Word("keys", unless=None),
-)
+OWN_TABLES = unless(mapped, groups=(), bins=(), prefixes=(), lowest_of=())
+CHANGED_TABLES = (*unless(mapped, tables="auto", lowest=""), *OWN_TABLES, *unless(keys=None))
 PERTURBATION = Phrase("PerturbationFile", Word("file", file_name), "sha256")
 LIMITS = Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
 """Of a perturbation table, in the words of a file of keys."""
@@ -176,10 +163,10 @@ SWAPPED_PERSONS = ("level", "rate", "kind", "k", "area", "keep", "order", "uniqu
 METHODS = {
     "identity": Phrase("Identity"),
     "geometric": Phrase("Geometric", *EPSILON),
-    "averaged": Phrase("Averaged", *EPSILON, Word("parts", unless=4)),
+    "averaged": Phrase("Averaged", *EPSILON, *unless(parts=4)),
     "raked": Phrase("Raked", *EPSILON),
-    "histogram": Phrase("Histogram", *EPSILON, Word("clip", unless="query")),
-    "sampling": Phrase("Sampling", "fraction", Word("exact", unless=False)),
+    "histogram": Phrase("Histogram", *EPSILON, *unless(clip="query")),
+    "sampling": Phrase("Sampling", "fraction", *unless(exact=False)),
     "swapping": Phrase(
         "HouseholdSwapping",
         *("rate", "key", "within", "between", "nearest"),
@@ -199,65 +186,44 @@ METHODS = {
         Word("thresholds", Phrase("Thresholds", "cell", "group", "persons", "homes")),
         *("lowest", "width", "effort", "keep_totals", "whole", "audit"),
         *OWN_TABLES,
-        Word("cost", unless="balanced"),
-        Word("costs", Phrase("CostFile", Word("file", file_name)), unless=None),
-        Word("publish", mapped, unless=()),
+        *unless(cost="balanced"),
+        *unless(Phrase("CostFile", Word("file", file_name)), costs=None),
+        *unless(mapped, publish=()),
     ),
     "cell-key": Phrase(
         "CellKey",
         *CHANGED_TABLES,
-        Word("maximum", unless=3),
-        Word("variance", unless=1),
-        Word("blocked", unless=0),
-        Word("stay", unless=None),
-        Word("monotone", unless=True),
-        Word("rule", unless="entropy"),
-        Word("ptable", PERTURBATION, unless=None),
-        Word("columns", unless=0),
-        Word("below", unless=0),
-        Word("zeros", unless="stay"),
-        Word("exact_total", unless=False),
-        Word("disclose", unless=False),
+        *unless(maximum=3, variance=1, blocked=0, stay=None, monotone=True, rule="entropy"),
+        *unless(PERTURBATION, ptable=None),
+        *unless(columns=0, below=0, zeros="stay", exact_total=False, disclose=False),
     ),
     "rounding": Phrase(
         "Rounding",
         *CHANGED_TABLES,
-        Word("base", unless=3),
-        Word("how", unless="random"),
-        Word("small_only", unless=False),
-        Word("below", unless=0),
-        Word("withhold_zeros", unless=True),
-        Word("areas", unless=0),
-        Word("largest", unless=None),
-        Word("optimal", unless=False),
+        *unless(base=3, how="random", small_only=False, below=0, withhold_zeros=True, areas=0),
+        *unless(largest=None, optimal=False),
     ),
     "topdown": Phrase(
         "TopDown",
-        Word("epsilon", unless=None),
-        Word("rho", unless=None),
+        *unless(epsilon=None, rho=None),
         UNIT,
         *HOUSEHOLDS,
-        Word("levels", unless="equal"),
-        Word("queries", by_name(Phrase("Marginal", "by", "share")), unless=()),
-        Word("recodes", by_name(Phrase("Grouped", "of", "groups")), unless=()),
-        Word("level_queries", unless=()),
-        Word("invariant", INVARIANTS, unless=()),
-        Word("bounds", BOUNDS, unless=()),
-        PASSES,
-        *SPINE,
-        Word("pool", unless=False),
-        Word("pool_from", unless=""),
-        Word("prior", unless=""),
-        Word("failsafe_over", unless=()),
-        Word("report_epsilon", unless=0),
-        Word("nurse_nva_0", unless=False),
+        *unless(levels="equal"),
+        *unless(by_name(Phrase("Marginal", "by", "share")), queries=()),
+        *unless(by_name(Phrase("Grouped", "of", "groups")), recodes=()),
+        *unless(level_queries=()),
+        *unless(INVARIANTS, invariant=()),
+        *unless(BOUNDS, bounds=()),
+        *TREE,
+        *unless(pool=False, pool_from="", prior="", failsafe_over=(), report_epsilon=0),
+        *unless(nurse_nva_0=False),
     ),
 }
 """Every method of ours by its name in configs: as a step of a chain, and wherever all settings
 count."""
 
 ALONE = METHODS | {
-    "person-swapping": Phrase("PersonSwapping", *SWAPPED_PERSONS, Word("alike", unless=())),
+    "person-swapping": Phrase("PersonSwapping", *SWAPPED_PERSONS, *unless(alike=())),
     # What is made of answers, and not how they are drawn, is left out: pooling, a prior.
     "topdown": Phrase(
         "TopDown",
@@ -268,8 +234,7 @@ ALONE = METHODS | {
         Word("bounds", BOUNDS),
         *("failsafe_over", "report_epsilon", "structural_zeros"),
         *HOUSEHOLDS,
-        PASSES,
-        *SPINE,
+        *TREE,
     ),
 }
 """The same where a method is the only step; two of them say something else then."""
