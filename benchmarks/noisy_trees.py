@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.pool import AGES, GROUPS, QUERIES
 from headcount.accuracy.estimate import BestEstimates, Coordinates
 from headcount.accuracy.units import AnswerClasses, AnswerVariances, unit_paths
+from headcount.addresses import step_words
 from headcount.arrays import Floats, Ints
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.accuracy import ExpectedErrors
@@ -151,9 +152,8 @@ class NoisyTree:
         leaves = np.tile(PEOPLE * self.schema.possible, (self.geography.size("block"), 1))
         counts = Counts(self.schema, self.geography, "block", csr_array(leaves))
         levels, exact = every_level(counts), {pair: self.true(*pair) for pair in self._exact}
-        noise = KeyedNoise(
-            RunKey.from_seed(seed), "intervals", b"made-up", repr(self.completed).encode()
-        )
+        settings = step_words(self.completed).encode()
+        noise = KeyedNoise(RunKey.from_seed(seed), "intervals", b"made-up", settings)
         for run in range(many):
             drawn = Measurements(levels, self.completed, noise, run=run)
             answers: dict[tuple[str, str], Ints | Floats] = {

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from headcount.addresses import step_words
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.fields import SECRET, FilePath
 from headcount.files import from_json, write_bytes_atomic
@@ -153,4 +154,4 @@ def _possible(data: Tabulated) -> int | None:
 
 
 def _said(steps: Sequence[PreTabular]) -> str:
-    return ", ".join(map(repr, steps))
+    return ", ".join(map(step_words, steps))
