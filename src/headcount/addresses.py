@@ -27,7 +27,8 @@ VERSION = 1
 """Of all words. Other ones would stand beside these, and say their version."""
 
 OURS = ("headcount.", "headcount_papers.")
-"""Where the modules of our methods are, papers included: classes of others that extend them are not ours."""
+"""Where the modules of our methods are, papers included: classes of others that extend them are
+not ours."""
 
 ALWAYS = object()
 Form = Callable[[Any], str]

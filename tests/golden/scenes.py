@@ -137,7 +137,7 @@ def estimated(name: str, folder: Path) -> Path:
     return hc.estimate_run(config) / "release"
 
 
-class Stop(Exception):
+class Stop(KeyboardInterrupt):
     """Stands for a crash."""
 
 
