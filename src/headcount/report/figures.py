@@ -410,9 +410,9 @@ def _reference(reference: Reference) -> list[alt.Chart]:
     label = base.mark_text(align="left", dx=6, dy=-8, color=INK, fontSize=11.5, tooltip=None)
     text = alt.Text("label:N")
     if along == "y":
-        y, left = alt.Y("at:Q"), alt.XValue(0)
+        y, left = alt.Y("at:Q"), alt.XValue(0)  # type: ignore[no-untyped-call]
         return [rule.encode(y=y), label.encode(y=y, x=left, text=text)]
-    x, top = alt.X("at:Q"), alt.YValue(16)
+    x, top = alt.X("at:Q"), alt.YValue(16)  # type: ignore[no-untyped-call]
     return [rule.encode(x=x), label.encode(x=x, y=top, text=text)]
 
 
