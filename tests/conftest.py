@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 import typer.main
@@ -25,6 +26,17 @@ settings.load_profile("headcount")
 # of them would compile all of headcount again, which takes as long as what it is started for.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def _sync(handle: Any) -> None:
+    """What is written need not reach the disk, which is waited for: no test cuts its power.
+
+    Tests of disks that are full put a function of their own in this place.
+    """
+    os.fstat(handle)
+
+
+os.fsync = _sync
 
 
 # A process reads what commands take from their signatures once. Here hundreds are run in one.
