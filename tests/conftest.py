@@ -28,12 +28,12 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def _sync(handle: Any) -> None:
+def _sync(fd: Any) -> None:
     """What is written need not reach the disk, which is waited for: no test cuts its power.
 
     Tests of disks that are full put a function of their own in this place.
     """
-    os.fstat(handle)
+    os.fstat(fd)
 
 
 os.fsync = _sync
