@@ -222,7 +222,7 @@ ROOMS = (
 )
 FILES = (
     *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "mapped", "memory", "numbers", "processes", "progress"),
+    *("fields", "files", "loops", "mapped", "memory", "numbers", "processes", "progress"),
     *("registry", "toml_files"),
     "typed",
 )
