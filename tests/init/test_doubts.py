@@ -63,7 +63,7 @@ PRECINCTS = table(
     "P{n:02},{9*p(n)+p(2*n)},{9*p(n)},{p(2*n)},{7*p(n)+p(2*n)-9},{7*p(n)},{p(2*n)-9}",
 )
 PERSONS = "district,sex,age,married\n" + "".join(
-    f"D{n % 12:02},{'mf'[n * n % 7 % 2]},{n * 37 % 91},{'yn'[n % 5 % 2]}\n" for n in range(240)
+    f"D{n % 12:02},{'mf'[n * n % 7 % 2]},{n * n * 37 % 97},{'yn'[n % 5 % 2]}\n" for n in range(240)
 )
 
 REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | None]] = {
@@ -262,6 +262,66 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         '--leave-out "ward=Norland"',
         {"leave_out": ["ward=Norland"]},
         (7800, 12),
+    ),
+    "two places and their total": (
+        "ward,population\nAbel,212\nBree,390\nNorland,602\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together: a",
+        '--leave-out "ward=Norland"',
+        {"leave_out": ["ward=Norland"]},
+        (602, 2),
+    ),
+    "one place and its total": (
+        "ward,men,women\nAbel,212,220\nNorland,212,220\n",
+        "column 'ward': found 'Abel', which has about as many people as all others together",
+        '--leave-out "ward=',
+        {"leave_out": ["ward=Norland"], "kind": "wide"},
+        (432, 1),
+    ),
+    "three places and a total of some other day": (
+        "ward,men,women\nNorland,918,1233\nAbel,212,220\nBree,390,401\nCole,310,602\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        "--kind wide",
+        {"kind": "wide"},
+        (918 + 1233 + 212 + 220 + 390 + 401 + 310 + 602, 4),
+    ),
+    "three places and a total that may be one by chance": (
+        "ward,population\nAbel,2\nBree,3\nCole,1\nNorland,6\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        "--kind wide",
+        {"kind": "wide"},
+        (12, 4),
+    ),
+    "a long table of two places and their total": (
+        "ward,sex,count\nAbel,m,21\nAbel,f,22\nBree,m,31\nBree,f,17\nNorland,m,52\nNorland,f,39\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        '--leave-out "ward=Norland"',
+        {"leave_out": ["ward=Norland"]},
+        (91, 2),
+    ),
+    "a cross table of small counts": (
+        table("ward,sex,v1", "W{n//2},{'mf'[n%2]},{n*5%7}", range(24)),
+        "rows: found each combination of 'ward', 'sex' once, beside numbers in 'v1': cells of a",
+        '--count "v1"',
+        {"count": "v1"},
+        (sum(n * 5 % 7 for n in range(24)), 12),
+    ),
+    "a cross table of small counts beside each other": (
+        table("ward,sex,white,black", "W{n//2},{'mf'[n%2]},{n*5%7},{n*n%5}", range(24)),
+        "rows: found each combination of .* once, beside numbers in .*: cells of a table",
+        "--count",
+        {"kind": "people"},
+        (24, 12),
+    ),
+    "a cross table of small counts without its zeros": (
+        "ward,sex,group,v1\n"
+        + "".join(
+            f"W{n % 20:02},{'mf'[n // 20 % 2]},g{n // 40},{1 + n * 5 % 7}\n"
+            for n in Random(30).sample(range(240), 110)
+        ),
+        "rows: found each combination of 'ward', .* once, beside numbers in 'v1': cells of a table",
+        '--count "v1"',
+        {"kind": "people"},
+        None,
     ),
     "rows that are places": (
         table("ward,type", "W{n},{'urban rural'.split()[n%2]}"),

@@ -31,6 +31,7 @@ from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
 from headcount.init.told import GEOGRAPHY, KINDS, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
+from headcount.population.adding_up import SURE, digits
 from headcount.population.frames import AnyTable
 from headcount.population.row_choice import refuse_no_choice
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
@@ -65,6 +66,7 @@ class Draft:
         notes      what was decided, and why
         include    values of a column whose rows alone are read
         exclude    values of a column whose rows are left out
+        keep_sums  whether a place that has the people of all others is one like them
         codes      the columns of places as they are in all rows
     """
 
@@ -80,6 +82,7 @@ class Draft:
     include: dict[str, list[str]] = field(default_factory=dict)
     exclude: dict[str, list[str]] = field(default_factory=dict)
     blank_counts: bool = False
+    keep_sums: bool = False
     epsilon: str = "1"
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -332,7 +335,7 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
     doubts_wide.refuse_totals_that_differ(
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
-    _leave_sums_out(made, inside, list(cells.levels_of))
+    _leave_sums_out(made, inside, list(cells.levels_of), told)
     doubts_wide.refuse_levels_of_wide(made, told)
 
 
@@ -350,14 +353,20 @@ def _of_universe(seen: SeenFile, numeric: Sequence[SeenColumn], universe: str) -
     return found
 
 
-def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> None:
+def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str], told: Told) -> None:
     """Rows that add up others, without a word that says so, are left out by their codes."""
     source = made.geography
     tree, unit = build_geography(inside, source, name=str(made.look.path))
-    rows = sums_of_others(numbers_of(inside, names, made.look.form), unit, tree)
+    counts = numbers_of(inside, names, made.look.form)
+    rows = sums_of_others(counts, unit, tree)
     column = made.places.columns[-1]
     codes = inside[column].gather(rows.tolist()).to_list()
     if not codes or inside.filter(inside[column].is_in(codes)).height > len(codes):
+        return
+    if digits(counts[rows]) < SURE * len(rows):  # small numbers may add up by chance
+        if told.kind is None:
+            doubts_wide.refuse_large(made.look, codes[0], column=column)
+        made.keep_sums = True
         return
     made.exclude[column] = [*made.exclude.get(column, []), *codes]
     made.notes.append(f"rows left out: {column} {', '.join(codes)}, the sum of all others")

@@ -28,8 +28,11 @@ MOST_EDITIONS = 12
 EXPECTED = 10
 """Pairs of equal people that are expected, before it tells something that there is none."""
 
-FULL = 0.5
-"""The share of all combinations that the rows of a cross table have at least."""
+FULL, FEWEST_CELLS = 0.5, 4
+"""The share of all combinations that the rows of a cross table have at least, and how many."""
+
+MOST_CELLS, FEW_ROWS = 100_000, 1000
+"""Cells of a table whose counts are all small, and rows that are looked at first."""
 
 
 def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
@@ -191,29 +194,39 @@ def _refuse_cross_table(made: Draft) -> None:
         and not is_row_number(one)
         and not (one.number == inside.height and one.whole and _ID_LIKE.search(one.says))
         and not _AMOUNT.search(one.says)
+        and not PERSONAL.search(one.says)
     ]
     large = [one for one in numbers if one.decimal or one.number > 12 or not one.whole]
-    groups = [
-        one.name
-        for one in free
-        if one not in large and 1 < one.number < inside.height and not PERSONAL.search(one.says)
-    ]
-    if not large or not groups:
-        return
-    parts = inside.select(groups)
-    once = parts.n_unique() == parts.height and _pairs_expected(parts) >= EXPECTED
-    sizes = [parts[name].n_unique() for name in groups]
-    times = parts.group_by(groups).len()["len"]
-    crossed = times.n_unique() == 1 and len(times) >= max(FULL * prod(sizes), 6)
-    if once or crossed:
-        refuse(
-            seen,
-            place="rows",
-            found=f"each combination of {listed(groups)} {'once' if once else 'equally often'}, "
-            f"beside numbers in {listed([one.name for one in large])}: cells of a table",
-            expected=f'--count "{large[0].name}", if a row stands for that many people; --kind '
-            "people, if each row is one person",
-        )
+    small = [one for one in numbers if one not in large and inside.height <= MOST_CELLS]
+    for counts in (large, *([*large, one] for one in small), numbers):
+        groups = [
+            one.name
+            for one in free
+            if one not in counts
+            and 1 < one.number < inside.height
+            and not PERSONAL.search(one.says)
+        ]
+        if counts and groups and (often := _are_cells(inside.select(groups))):
+            refuse(
+                seen,
+                place="rows",
+                found=f"each combination of {listed(groups)} {often}, beside numbers in "
+                f"{listed([one.name for one in counts])}: cells of a table",
+                expected=f'--count "{counts[-1].name}", if a row stands for that many people; '
+                "--kind people, if each row is one person",
+            )
+
+
+def _are_cells(parts: pl.DataFrame) -> str:
+    """How often each combination of columns stands there, if people would not stand so."""
+    size = prod(parts[name].n_unique() for name in parts.columns)
+    if FULL * size <= parts.height:
+        times = parts.group_by(parts.columns).len()["len"]
+        if times.n_unique() == 1 and len(times) >= max(FULL * size, FEWEST_CELLS):
+            return "once" if times[0] == 1 else "equally often"
+    first = parts.head(FEW_ROWS)  # of people some are alike soon
+    alone = first.n_unique() == first.height and parts.n_unique() == parts.height
+    return "once" if alone and _pairs_expected(parts) >= EXPECTED else ""
 
 
 def _pairs_expected(parts: pl.DataFrame) -> float:

@@ -40,7 +40,10 @@ ALIKE = 0.05
 """How far apart sums of codes of two forms may be, and still be those of the same people."""
 
 LARGE_ALONE = 4
-"""Places of which one may have as many people as all others together."""
+"""Places of which one may have about as many people as all others together."""
+
+ALL_OTHERS = 50
+"""One part in so many, by which a row may differ from the sum of all others in every column."""
 
 
 def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
@@ -329,15 +332,9 @@ def refuse_levels_in_one_column(
     """
     people = counts.sum(axis=1)
     largest, whole = int(people.max(initial=0)), int(people.sum())
-    if told.kind is None and len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole > 0:
-        first = codes[int(people.argmax())]
-        refuse(
-            seen,
-            place=f"column {column!r}",
-            found=f"{first!r}, which has about as many people as all others together: a total?",
-            expected=f'--leave-out "{column}={first}", if it is; --kind wide or --kind long, if it '
-            "is a place like others",
-        )
+    large = len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole
+    if told.kind is None and whole and (large or _all_others(counts, int(people.argmax()))):
+        refuse_large(seen, codes[int(people.argmax())], column=column)
     sums = runs_that_add_up(counts.T)
     levels = max(levels_below_each_other(people), counted_again(counts.T))
     if not sums and levels == 1:
@@ -356,6 +353,24 @@ def refuse_levels_in_one_column(
         expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
         'or --only "COLUMN=VALUE" takes those of one level',
     )
+
+
+def refuse_large(seen: SeenFile, code: str, *, column: str) -> NoReturn:
+    """Refuse a place that may be the total of the others."""
+    refuse(
+        seen,
+        place=f"column {column!r}",
+        found=f"{code!r}, which has about as many people as all others together: a total?",
+        expected=f'--leave-out "{column}={code}", if it is; --kind wide or --kind long, if it '
+        "is a place like others",
+    )
+
+
+def _all_others(counts: Ints, row: int) -> bool:
+    """Whether a row has in every column what all others have, or nearly if they are several."""
+    rest = counts.sum(axis=0) - counts[row]
+    slack = rest * (len(counts) > 2) // ALL_OTHERS
+    return bool((np.abs(counts[row] - rest) <= slack).all())
 
 
 def _forms_of_codes(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:

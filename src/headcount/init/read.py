@@ -298,6 +298,7 @@ def _population(
             units=units,
             public=public,
             totals=totals,
+            sums="keep" if made.keep_sums else "refuse",
             blank_counts=blank,
             choice=choice,
             form=form,

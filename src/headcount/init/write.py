@@ -92,6 +92,8 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
         lines.append(f"schema = {_text(schema.name)}")
     if made.blank_counts:
         lines.append(_said('blank_counts = "zero"', "a count that is not there is 0"))
+    if made.keep_sums:
+        lines.append(_said('sums = "keep"', "a place with the people of all others is no total"))
     if made.places.totals and made.kind != "dwellings":
         lines.append(_said('totals = "drop"', "rows of totals are left out"))
     if made.not_counts and made.kind == "people":
