@@ -351,6 +351,45 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"kind": "people"},
         (12, 5),
     ),
+    "households by their heads": (
+        table("ward,head_sex,age,class", "W{n%5},{'mf'[n*n%7%2]},{20+n*7%60},c{n%3}", range(40)),
+        "column 'head_sex': found the name of the head of a household: rows are households, not",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "counts of households by their heads": (
+        table("ward,sex of head,count", "W{n//2},{'mf'[n%2]},{n*100}"),
+        "column 'sex of head': found 'head': counts of something else than people",
+        "--kind long",
+        {"kind": "long", "count": "count"},
+        (7800, 7),
+    ),
+    "heads of households": (
+        table("ward,sex,age,relationship", "W{n%5},{'mf'[n*n%7%2]},{20+n*7%60},head", range(40)),
+        "column 'relationship': found the same in every row, as of heads of households: rows are",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "households by their size": (
+        table("ward,sex,age,hhsize", "W{n%5},{'mf'[n*n%7%2]},{n*7%60},{1+n%3}", range(40)),
+        "column 'hhsize': found sizes of households that are not those of people who live together",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "homes and who answered for them": (
+        table(
+            "ward,sex,age,home",
+            "W{n%5},{'mf'[n*n%7%2]},{20+n*n*7%60},{('owned','rented')[n%3>0]}",
+            range(40),
+        ),
+        "column 'home': found what homes have, beside ages of adults only: rows are households",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
     "weights": (
         PERSONS.replace("married", "PERWT").replace(",y\n", ",120.5\n").replace(",n\n", ",37\n"),
         "column 'PERWT': found what may be weights: then this is a sample, and counts are of respo",
@@ -528,6 +567,18 @@ def test_blanks_that_a_total_shows_to_be_nobody_are_0(tmp_path: Path) -> None:
     [
         (PERSONS, (240, 12), "people"),
         (PERSONS.replace(",90,", ",90+,"), (240, 12), "people"),
+        (
+            PERSONS.replace("married", "rel_to_head,religion")
+            .replace("y\n", "head,none\n")
+            .replace(",n\n", ",child,none\n"),
+            (240, 12),
+            "people",
+        ),
+        (
+            table("ward,sex,hhsize", "W{n//6%5},{'mf'[n*n%7%2]},3", range(90)),
+            (90, 5),
+            "people",
+        ),
         (table("ward,population", "W{n},{100*n}"), (7800, 12), "wide"),
         (table("ward,men,women", "W{n},{100*n},{97*n}"), (197 * 78, 12), "wide"),
         (table("ward,0-17,18-64,65+", "W{n},{p(n)},{p(2*n)},{p(3*n)}"), (THREE, 12), "wide"),

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from headcount.init.attributes import is_of_people, single_years
-from headcount.init.doubts import is_row_number, listed, refuse, used_columns
+from headcount.init.attributes import NUMBERED, is_of_people, single_years
+from headcount.init.doubts import is_row_number, listed, refuse, says, used_columns
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import total_rows
-from headcount.init.words import OTHER_UNITS, PERSON_ID, PERSONAL, POPULATION, WEIGHT
+from headcount.init.words import (
+    DWELLING,
+    HEAD,
+    OTHER_UNITS,
+    PERSON_ID,
+    PERSONAL,
+    POPULATION,
+    RELATION,
+    WEIGHT,
+)
+from headcount.schema.follows import looks_like_size
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -21,6 +31,9 @@ if TYPE_CHECKING:
 
 MANY = 30
 """Rows that do not all stand in a file equally often by chance."""
+
+ADULT = 15
+"""Years of age of the youngest head of a household."""
 
 MOST_EDITIONS = 12
 """Editions of the same people in one file that are looked for."""
@@ -136,14 +149,12 @@ def _refuse_tables(made: Draft) -> None:
                 found="the id of a person in several rows: the same people at several dates?",
                 expected="each person in one row; --kind people, if it is no person's id",
             )
-    homes = [
-        one.name for one in seen.columns if made.is_key(one) and one.number == inside.height > 1
-    ]
-    if homes and made.kind != "dwellings":
+    if made.kind != "dwellings" and (found := _household_of(made)):
+        column, why = found
         refuse(
             seen,
-            place=f"column {homes[0]!r}",
-            found="another dwelling in every row: rows are households, not people",
+            place=f"column {column!r}",
+            found=f"{why}: rows are households, not people",
             expected="the table of persons; or --count COLUMN, if one says how many people live in "
             "each; --kind people, to protect households as if they were people",
         )
@@ -170,6 +181,36 @@ def _refuse_tables(made: Draft) -> None:
             expected="rows of people; --kind people, if it is one",
         )
     _refuse_cross_table(made)
+
+
+def _household_of(made: Draft) -> tuple[str, str] | None:
+    """A column that shows that rows are households, and why: their key, their head, their size."""
+    seen, inside = made.look, made.look.frame
+    leaf = made.geography.codes(inside)[-1]
+    ages = [one.numbers[0] for one in seen.columns if single_years(one) and one.whole]
+    adults = inside.height >= MANY and min(ages, default=0) >= ADULT
+    for one in seen.columns:
+        related = RELATION.search(one.says)
+        if made.is_key(one) and one.number == inside.height > 1:
+            return one.name, "another dwelling in every row"
+        if HEAD.search(one.says) and not related:
+            return one.name, "the name of the head of a household"
+        if (related or NUMBERED.search(one.says)) and one.number == 1 and not one.has_gaps:
+            return one.name, "the same in every row, as of heads of households"
+        if looks_like_size(one.name) and one.whole and not _are_housemates(leaf, one):
+            return one.name, "sizes of households that are not those of people who live together"
+        homes = [one.says] if DWELLING.search(one.says) else [says(value) for value in one.real]
+        if adults and one.number > 1 and homes and all(map(DWELLING.search, homes)):
+            return one.name, "what homes have, beside ages of adults only"
+    return None
+
+
+def _are_housemates(leaf: pl.Series, size: SeenColumn) -> bool:
+    """Whether of every size there are in each place as many rows as make up whole households."""
+    sizes = size.form.plain(size.values).cast(pl.Float64, strict=False).cast(pl.Int64)
+    rows = pl.DataFrame({"leaf": leaf, "size": sizes}).drop_nulls().filter(pl.col("size") > 0)
+    times = rows.group_by("leaf", "size").len()
+    return bool((times["len"] % times["size"] == 0).all())
 
 
 def _stand_again(rows: pl.DataFrame) -> bool:

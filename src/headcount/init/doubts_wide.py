@@ -16,7 +16,7 @@ from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
 from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
-from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
+from headcount.init.words import DWELLING, HEAD, OTHER_UNITS, POPULATION, RELATION, THINGS
 from headcount.population.adding_up import (
     SURE,
     NearSum,
@@ -136,6 +136,8 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
         return
     constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
     words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    heads = [one for one in seen.columns if not RELATION.search(one.says)]
+    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
     words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
     if isinstance(seen.path, Path):
         words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
