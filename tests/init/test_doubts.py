@@ -877,3 +877,28 @@ def test_what_names_a_person_is_no_attribute(tmp_path: Path, name: str) -> None:
     rows = (f"W{n % 6},{'fm'[n // 6 % 2]},{n % 90},x{n % 7}\n" for n in range(600))
     made = draft(written(tmp_path, f"ward,sex,age,{name}\n" + "".join(rows)))
     assert [one.name for one in made.attributes] == ["sex", "age"]
+
+
+def test_check_asks_about_families_of_a_config_that_was_written_by_hand(
+    tmp_path: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, table("ward,pop_m,pop_f,vap_m,vap_f", "W{n},{100*n},{97*n+5},{70*n},{71*n}"))
+    monkeypatch.chdir(tmp_path)
+    answer = headcount("init", "file.csv", "--yes", "--kind", "wide")
+    assert answer.code == 0, answer.err
+    assert headcount("check", "file.toml").code == 0
+    said = (tmp_path / "file.toml").read_text()
+    assert "overlap = 1 " in said
+    by_hand = "".join(line for line in said.splitlines(keepends=True) if "overlap" not in line)
+    (tmp_path / "file.toml").write_text(by_hand)
+    answer = headcount("check", "file.toml")
+    assert answer.code == 2
+    assert "columns 'vap_m', 'vap_f': found at most 'pop_m', 'pop_f' in every row" in answer.err
+    (tmp_path / "file.toml").write_text(
+        by_hand.replace("[population]", "[population]\noverlap = 2")
+    )
+    answer = headcount("check", "file.toml")
+    assert answer.code == 0, answer.err
+    assert "for such a person the loss is up to 2 times the one that is stated" in " ".join(
+        answer.out.split()
+    )

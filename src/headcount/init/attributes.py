@@ -9,6 +9,7 @@ from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.init.words import PERSONAL
+from headcount.population.adding_up import OLDEST, SEXES
 from headcount.schema.bins import bin_labels
 from headcount.schema.follows import looks_like_size
 
@@ -18,9 +19,7 @@ MOST_LEVELS = 70
 MOST_CELLS = 10_000
 """Cells of the schema that is proposed."""
 
-YEARS, OLDEST = "five-year", 130
-
-SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
+YEARS = "five-year"
 
 _AGE = re.compile(
     r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"

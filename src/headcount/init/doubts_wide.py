@@ -15,13 +15,15 @@ from headcount.arrays import Ints
 from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
-from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
+from headcount.init.wide import WideCells, calls_itself_total, numbers_of
 from headcount.init.words import DWELLING, HEAD, OTHER_UNITS, POPULATION, RELATION, THINGS
 from headcount.population.adding_up import (
     SURE,
     NearSum,
     counted_again,
     digits,
+    families_within,
+    is_partition,
     levels_below_each_other,
     nearly_sums,
     runs_that_add_up,
@@ -118,7 +120,7 @@ def refuse_families(
         _refuse_beside_one(seen, names[0], numeric, told)
         return False
     _refuse_parts(seen, cells, names, counts)
-    if not all(is_partition(name, levels) for name, levels in cells.attributes):
+    if not all(is_partition(levels) for _, levels in cells.attributes):
         refuse(
             seen,
             place="columns",
@@ -208,26 +210,17 @@ def _refuse_total_that_differs(
 
 def _refuse_parts(seen: SeenFile, cells: WideCells, names: Sequence[str], counts: Ints) -> None:
     """Refuse families of columns of which one is at most the other, row by row."""
-    for at, (name, levels) in enumerate(cells.attributes):
-        if is_partition(name, levels) or len(cells.attributes) == 1:
-            continue
-        by_rest: dict[tuple[str, ...], dict[str, int]] = {}
-        for k, column in enumerate(names):
-            own = cells.levels_of[column]
-            by_rest.setdefault((*own[:at], *own[at + 1 :]), {})[own[at]] = k
-        for one in levels:
-            for other in levels:
-                pairs = [(here[one], here[other]) for here in by_rest.values()]
-                if one != other and all((counts[:, a] <= counts[:, b]).all() for a, b in pairs):
-                    columns = [[names[pair[side]] for pair in pairs] for side in (0, 1)]
-                    refuse(
-                        seen,
-                        place="columns",
-                        found=f"two families, {listed(columns[0])} at most {listed(columns[1])} in "
-                        "every row: part of the same people, who are then counted twice (overlap)",
-                        expected=f'--universe "{other}" or --universe "{one}" takes one of them; '
-                        "--kind wide says that they are different people",
-                    )
+    if found := families_within(counts, [cells.levels_of[name] for name in names]):
+        part, whole = found
+        refuse(
+            seen,
+            place="columns",
+            found=f"two families, {listed([names[k] for k in part.columns])} at most "
+            f"{listed([names[k] for k in whole.columns])} in every row: part of the same people, "
+            "who are then counted twice (overlap)",
+            expected=f'--universe "{whole.name}" or --universe "{part.name}" takes one of them; '
+            "--kind wide says that they are different people",
+        )
 
 
 def refuse_totals_that_differ(

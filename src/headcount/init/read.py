@@ -300,6 +300,7 @@ def _population(
             totals=totals,
             sums="keep" if made.keep_sums else "refuse",
             blank_counts=blank,
+            overlap=1,
             choice=choice,
             form=form,
         )

@@ -90,6 +90,7 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
         lines.append(_said(f"count = {_text(made.count)}", "for how many people a row stands"))
     if made.cells is not None:
         lines.append(f"schema = {_text(schema.name)}")
+        lines.append(_said("overlap = 1", "everybody is counted in one column"))
     if made.blank_counts:
         lines.append(_said('blank_counts = "zero"', "a count that is not there is 0"))
     if made.keep_sums:

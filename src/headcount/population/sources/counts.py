@@ -40,7 +40,7 @@ class CountsTable(FromTables):
         sums           what to do with rows that equal the sum of others
         blank_counts   what to do with counts that are not there
         overlap        in how many cells or rows a person may be counted: the guarantee says what
-                       that means for one
+                       that means for one; where nobody says it, parts of others are looked for
     """
 
     kind = "counts"
@@ -52,7 +52,7 @@ class CountsTable(FromTables):
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
     blank_counts: BlankCounts = "refuse"
-    overlap: int = 1
+    overlap: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
