@@ -548,13 +548,55 @@ def test_a_sign_in_place_of_a_count_is_never_0(tmp_path: Path, sign: str, total:
     path = written(tmp_path, "\n".join([header, *lines]))
     with pytest.raises(InputError, match=r"in place of a count|a total that does not add up"):
         size(path)
-    if sign in ("", "NA", "..", "-") and not total:
-        assert size(path, blank_counts="zero") == (197 * 78 - 500, 12)
+    if not total:
+        said = "zero" if sign in ("", "NA", "..", "-") else "withheld"
+        assert size(path, blank_counts=said) == (197 * 78 - 500, 12)
+        assert size(path, blank_counts="withheld") == (197 * 78 - 500, 12)
+        if said == "withheld":
+            with pytest.raises(InputError, match="in place of a count"):
+                size(path, blank_counts="zero")
         message = (
             r"column 'men', line 6: found .* in place of a count, expected whole numbers: what"
         )
         with pytest.raises(InputError, match=message):
             size(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("ward,men,women", "W{n},{100*n},{'x' if n > 5 else 60-n}"),
+        ("ward,sex,count", "W{n//2},{'mf'[n%2]},{'x' if n > 5 else 60-n}"),
+    ],
+)
+def test_counts_that_are_mostly_withheld_are_counts(tmp_path: Path, header: str, row: str) -> None:
+    path = written(tmp_path, table(header, row))
+    with pytest.raises(InputError, match="found 'x' in place of a count"):
+        size(path)
+    men = 7800 if "men" in header else 0
+    assert size(path, blank_counts="withheld")[0] == men + 285
+
+
+def test_a_config_says_that_counts_are_withheld(
+    tmp_path: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, table("ward,men,women", "W{n},{100*n},{'(D)' if n == 5 else 97*n}"))
+    monkeypatch.chdir(tmp_path)
+    answer = headcount("init", "file.csv", "--yes", "--blank-counts", "withheld")
+    assert answer.code == 0, answer.err
+    said = (tmp_path / "file.toml").read_text()
+    assert 'blank_counts = "withheld" ' in said
+    answer = headcount("check", "file.toml")
+    assert answer.code == 0, answer.err
+    assert "whoever is in a count that the file withholds is not counted" in " ".join(
+        answer.out.split()
+    )
+    (tmp_path / "file.toml").write_text(said.replace('"withheld"', '"refuse"'))
+    answer = headcount("check", "file.toml")
+    assert answer.code == 2
+    assert "found '(D)', expected a whole number, 0 or more (blank_counts = \"withheld\" under" in (
+        answer.err
+    )
 
 
 def test_blanks_that_a_total_shows_to_be_nobody_are_0(tmp_path: Path) -> None:
@@ -669,7 +711,7 @@ def test_an_answer_that_fits_nothing_is_refused(
     ("said", "message"),
     [
         ({"only": ["year"]}, r"only: found 'year', expected \"COLUMN=VALUE\""),
-        ({"blank_counts": "nil"}, "blank_counts: found 'nil', expected one of 'zero'"),
+        ({"blank_counts": "nil"}, "blank_counts: found 'nil', expected one of 'zero', 'withheld'"),
         ({"ages": "old"}, "ages: found 'old', expected one of 'years', 'codes'"),
         ({"kind": "table"}, "kind: found 'table', expected one of 'people'"),
     ],

@@ -28,11 +28,11 @@ from headcount.population.adding_up import (
     nearly_sums,
     runs_that_add_up,
 )
-from headcount.population.whole_numbers import NO_COUNT
+from headcount.population.whole_numbers import MARKS
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
-    from headcount.init.told import Told
+    from headcount.init.told import Blank, Told
 
 
 MOST_TOLD = 12
@@ -48,12 +48,12 @@ ALL_OTHERS = 50
 """One part in so many, by which a row may differ from the sum of all others in every column."""
 
 
-def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
-    """Refuse signs in the place of counts, unless they are ``said`` to be 0."""
+def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: Blank) -> None:
+    """Refuse signs in the place of counts, unless it is ``said`` what they are."""
     for name in names:
         column = seen.column(name)
         odd = column.present.filter(~column.are_numbers)
-        if len(odd) and not (said and set(odd.to_list()) <= set(NO_COUNT)):
+        if len(odd) and not (said and odd.str.contains(MARKS[said]).all()):
             _refuse_no_counts(seen, name, column.values.is_in(odd.unique().to_list()), repr(odd[0]))
 
 
@@ -70,9 +70,10 @@ def _refuse_no_counts(seen: SeenFile, name: str, wrong: pl.Series, what: str) ->
         seen,
         place=f"column {name!r}, {seen.rows.where([int(wrong.arg_true()[0])])[0]}",
         found=f"{what} in place of a count",
-        expected="whole numbers: what is withheld or missing is not 0. --blank-counts zero, or "
-        'blank_counts = "zero" under [population], says that it is, of nothing and of '
-        f"{', '.join(map(repr, filter(None, NO_COUNT)))}",
+        expected="whole numbers: what is withheld or missing is not 0. --blank-counts zero says "
+        "that nothing, '.', '..', '-' and 'NA' are nobody; --blank-counts withheld, that whoever "
+        "is in such counts ('x', '(D)', 'c', ':', '*', '<5') is not to be counted; a config says "
+        "it with blank_counts under [population]",
     )
 
 

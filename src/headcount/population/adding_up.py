@@ -172,7 +172,7 @@ def families_within(counts: Ints, keys: Sequence[Sequence[str]]) -> tuple[Family
     ``keys`` has the levels of each column, or the parts of its name; partners differ in one of
     them. Levels that part people, as the two sexes do, are no families.
     """
-    filled = counts.any(axis=0)
+    filled = counts.max(axis=0, initial=0) > 0
     for at in range(max(map(len, keys), default=0)):
         families: dict[str, dict[tuple[str, ...], int]] = {}
         for k, key in enumerate(keys):

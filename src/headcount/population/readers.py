@@ -31,7 +31,13 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.key_column import KeyColumn
 from headcount.population.people import read_people
-from headcount.population.people_table import TableOfPeople, left_out_by, nobodys, several_times
+from headcount.population.people_table import (
+    TableOfPeople,
+    left_out_by,
+    nobodys,
+    several_times,
+    withheld,
+)
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -152,7 +158,7 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=reading_of(rows, geography),
-        one_person=one_of_counts(totals, choice, overlap),
+        one_person=one_of_counts(totals, choice, overlap, blank_counts),
     )
 
 
@@ -161,10 +167,13 @@ def _levels(schema: Schema, cell: int) -> tuple[str, ...]:
     return tuple(one.levels[int(k)] for one, k in zip(schema.attributes, at, strict=True))
 
 
-def one_of_counts(totals: Totals, choice: RowChoice, overlap: int | None) -> str:
+def one_of_counts(
+    totals: Totals, choice: RowChoice, overlap: int | None, blank_counts: BlankCounts
+) -> str:
     """What one person is in a table of counts."""
     one = "one person is one count in one cell of one row of the table"
-    return one + several_times(overlap or 1) + nobodys(totals) + left_out_by(choice, ())
+    one += several_times(overlap or 1) + nobodys(totals) + withheld(blank_counts)
+    return one + left_out_by(choice, ())
 
 
 def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:
