@@ -52,7 +52,7 @@ ASKED = (
 )
 """What can be said of a file before a config is written."""
 
-BLANK_COUNTS = {"": "refused", "zero": "0"}
+BLANK_COUNTS = {"": "refused", "zero": "0: nobody", "withheld": "withheld, and not counted"}
 AGES = {"": "not said", "years": "years", "codes": "codes of age groups"}
 
 
