@@ -216,8 +216,8 @@ ROOMS = (
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "mapped", "memory", "numbers", "processes", "progress"),
+    *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
+    *("errors", "fields", "files", "mapped", "memory", "numbers", "processes", "progress"),
     *("registry", "toml_files"),
     "typed",
 )

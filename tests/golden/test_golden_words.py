@@ -21,7 +21,7 @@ from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.typed import _marks, shaping
 from tests.golden.__main__ import golden
 from tests.golden.scenes import CASES, addresses, in_memory
-from tests.golden.words import all_words, config_named
+from tests.golden.spelled import all_words, config_named
 
 GOLDEN = golden("words")
 
