@@ -221,8 +221,9 @@ ROOMS = (
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "loops", "mapped", "memory", "numbers", "processes", "progress"),
+    *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
+    *("errors", "fields", "files", "loops", "mapped", "memory", "numbers", "processes"),
+    "progress",
     *("registry", "toml_files"),
     "typed",
 )
