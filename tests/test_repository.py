@@ -222,8 +222,9 @@ ROOMS = (
     *("topdown/linear", "topdown/measurements", "topdown/solve"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "loops", "mapped", "memory", "numbers", "processes", "progress"),
+    *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
+    *("errors", "fields", "files", "loops", "mapped", "memory", "numbers", "processes"),
+    "progress",
     *("registry", "toml_files"),
     "typed",
 )
