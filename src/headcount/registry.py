@@ -15,9 +15,9 @@ both distributions, and so is a part without the base class of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, distributions
@@ -82,6 +82,7 @@ class Registry:
         group    entry points of others
         base     module and classes, one of which a part of others must extend
         tag      the attribute of a class, and the key of a config, that has its name
+        apart    parts of ours that have a room of their own, each with the module of its class
     """
 
     what: str
@@ -89,6 +90,7 @@ class Registry:
     group: str
     base: tuple[str, ...]
     tag: str = "name"
+    apart: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def ours(self) -> tuple[str, ...]:
@@ -96,7 +98,8 @@ class Registry:
         spec = find_spec(self.package)
         where = (spec and spec.submodule_search_locations) or []
         modules = (module.name for module in iter_modules(where))
-        return tuple(sorted(m.replace("_", "-") for m in modules if not m.startswith("_")))
+        here = (m.replace("_", "-") for m in modules if not m.startswith("_"))
+        return tuple(sorted({*here, *self.apart}))
 
     def names(self) -> tuple[str, ...]:
         """All names that a config may give."""
@@ -114,7 +117,8 @@ class Registry:
                 found=shown(name) if name is not None else "nothing",
                 expected=did_you_mean(name, self.names()) + _known_as(name, self.names()),
             )
-        module = import_module(f"{self.package}.{str(name).replace('-', '_')}")
+        own = f"{self.package}.{str(name).replace('-', '_')}"
+        module = import_module(self.apart.get(str(name), own))
         if hasattr(module, "__path__"):
             module = import_module(f"{module.__name__}.{self.what}")
         for value in vars(module).values():
@@ -233,6 +237,7 @@ MECHANISMS = Registry(
     "headcount.mechanisms",
     "headcount.mechanisms",
     base=("headcount.mechanisms", "PreTabular", "PostTabular"),
+    apart={"topdown": "headcount.topdown.mechanism"},
 )
 POPULATIONS = Registry(
     "population",

@@ -31,7 +31,6 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.population import Population, uniform
@@ -40,6 +39,7 @@ from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, Guarantee, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Schema, load_schema
 from headcount.tabulate import tabulate
+from headcount.topdown.mechanism import TopDown
 from headcount.typed import from_table
 from headcount_papers.raked import Raked
 

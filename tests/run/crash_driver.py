@@ -39,7 +39,6 @@ import headcount.run.protect
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import OpenDPNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
@@ -47,6 +46,7 @@ from headcount.run._making import make_release
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.raked import Raked
 
 ROOT = Path(headcount.__file__).parent
@@ -54,7 +54,7 @@ WATCHED = {
     str(ROOT / name)
     for name in (
         "files.py",
-        "mechanisms/topdown/parts.py",
+        "topdown/parts.py",
         "run/protect.py",
         "run/_limits.py",
         "run/_receipt.py",

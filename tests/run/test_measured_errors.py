@@ -14,18 +14,18 @@ import pytest
 from scipy.sparse import csr_array
 
 import headcount as hc
-from headcount.accuracy import limits
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
-from headcount.mechanisms.topdown.nudged import NudgedAnswers, nudged
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
 from headcount.run import _measured_errors, error_report
 from headcount.run._measured_errors import PART, SQUARES, Made, measured_squares, with_measured
 from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
-from tests.mechanisms.topdown import test_topdown_spine as spine
-from tests.mechanisms.topdown.small import keyed, zcdp
+from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
+from headcount.topdown.linear import limits
+from headcount.topdown.nudged import NudgedAnswers, nudged
+from tests.topdown import test_topdown_spine as spine
+from tests.topdown.small import keyed, zcdp
 
 SCHEMA = hc.Schema((hc.Attribute("kind", ("a", "b", "c")), hc.Attribute("age", ("x", "y"))))
 COUNTIES, TRACTS = 12, 480

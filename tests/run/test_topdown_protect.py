@@ -12,11 +12,11 @@ import pytest
 
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
 from headcount.evaluation.report import evaluation_report
-from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
+from headcount.topdown._level import prepare_level
 from tests.run.town import (
     LEDGER,
     MICRODATA,
@@ -106,7 +106,7 @@ def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
         return prepare_level(name, **named)
 
     with monkeypatch.context() as patch:
-        break_after_rehearsal(patch, "headcount.mechanisms.topdown.descend.prepare_level", stop)
+        break_after_rehearsal(patch, "headcount.topdown.descend.prepare_level", stop)
         with pytest.raises(Stop):
             protect_run(config)
     done = ["whole", "county", "tract"].index(level)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
-from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
@@ -15,6 +14,7 @@ from headcount.release import Release
 from headcount.release.directory import RunFacts
 from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
 from headcount.tabulate import Counts
+from headcount.topdown.settings import TopDownSettings
 
 
 def draft_receipt(
@@ -61,7 +61,7 @@ def _settings(mechanism: Chain) -> dict[str, Any]:
     """The settings of TopDown as data, by which its errors can be estimated from the release."""
     if not isinstance(mechanism.last, TopDownSettings) or not mechanism.single:
         return {}
-    from headcount.mechanisms.topdown.rerun import settings_to_json  # with all of TopDown
+    from headcount.topdown.rerun import settings_to_json  # with all of TopDown
 
     return {"settings": settings_to_json(mechanism.last)}
 
