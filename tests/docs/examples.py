@@ -558,7 +558,6 @@ def _rows_of_the_table() -> list[Example]:
                     "bypass": "state",
                     "pool": True,
                     "pool_from": "tract",
-                    "prior": "parent",
                     "queries": {
                         "cells": {"share": "1/2"},
                         "total": {"by": []},

@@ -139,7 +139,6 @@ def error_report(
         levels=counts.geography.levels,
         runs=runs,
         seed=seed,
-        model_based=bool(settings.prior),
         without_measurements=unused,
     )
 

@@ -32,7 +32,6 @@ from headcount.topdown._joint import JointTotals, groups_of
 from headcount.topdown._kept_table import from_published, of_units, refuse_impossible
 from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._prior import with_prior
 from headcount.topdown._published_answers import PublishedAnswers, published_answers
 from headcount.topdown._room_plan import refuse_too_wide
 from headcount.topdown.answers import Planned, unit_classes
@@ -300,7 +299,7 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
                 schema=measurements.schema,
                 geography=measurements.tree,
                 settings=start.mechanism,
-                measurements=with_prior(answers, start.mechanism),
+                measurements=answers,
                 restrictions=restrictions,
                 engine=context.engine,
                 progress=context.progress,

@@ -50,7 +50,6 @@ from headcount.topdown._neighbours import neighbours_in_words, refuse_no_neighbo
 from headcount.topdown._passes import refuse_crossing, refuse_passes
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._pool_plan import pooling_of
-from headcount.topdown._prior import DRAWN, MODEL_BASED, with_prior
 from headcount.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
@@ -103,10 +102,7 @@ class TopDown(TopDownSettings, PostTabular):
     @property
     def called(self) -> str:
         """What reports call it."""
-        if not (self.pool or self.prior):
-            return self.name
-        own = WITH_POOLING if self.pool else type(self).__name__
-        return f"{MODEL_BASED} {own}" if self.prior else own
+        return WITH_POOLING if self.pool else self.name
 
     @property
     def public_text(self) -> str:
@@ -117,16 +113,15 @@ class TopDown(TopDownSettings, PostTabular):
     @property
     def method(self) -> str:
         """What a guarantee says of the method; nothing of TopDown as it is."""
+        if not self.pool:
+            return ""
         where = (
             f"from {self.pool_from} up" if self.pool_from else "wherever a level gains 1 % by it"
         )
-        joined = (
-            f"noisy answers are joined with those of the levels below, {where} (the receipt says "
-            "where, or that no level gains 1 % and none are), which costs no privacy"
+        return (
+            f"{self.called}: noisy answers are joined with those of the levels below, {where} (the "
+            "receipt says where, or that no level gains 1 % and none are), which costs no privacy"
         )
-        drawn = f"{DRAWN}, which costs no privacy; places unlike it have the largest errors"
-        said = "; ".join([joined] * self.pool + [drawn] * bool(self.prior))
-        return f"{self.called}: {said}" if said else ""
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every level x query with a share, and the report."""
@@ -444,7 +439,7 @@ class TopDown(TopDownSettings, PostTabular):
                         schema=schema,
                         geography=tree,
                         settings=settings,
-                        measurements=with_prior(answers, settings),
+                        measurements=answers,
                         restrictions=restrictions,
                         engine=context.engine,
                         progress=context.progress,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from headcount.errors import ConfigError, InputError, PrivacyError, one_of
 from headcount.fields import (
@@ -52,7 +52,7 @@ from headcount.topdown.choices import (
 from headcount.topdown.recoded import Grouping, RecodedQuery
 from headcount.typed import PRESET, from_table
 
-EQUAL, INF, PARENT = "equal", "inf", "parent"
+EQUAL, INF = "equal", "inf"
 
 
 @contextmanager
@@ -103,7 +103,6 @@ class TopDownSettings:
         spine          measure along the spine of the geography, another tree over its leaves
         pool           join answers with those of the levels below before the descent (_pool.py)
         pool_from      the lowest level that takes part in it; "" for the lowest that gains 1 %
-        prior          "parent" draws cells towards the parent's shape: model-based (_prior.py)
         bypass         the highest level whose units take over the share of an only child, "" for
                        none (geography/spine.py)
         nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor (in 2020:
@@ -132,7 +131,6 @@ class TopDownSettings:
     bypass: str = ""
     pool: bool = False
     pool_from: str = ""
-    prior: Literal["", "parent"] = ""
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
@@ -214,13 +212,6 @@ class TopDownSettings:
                 place="pool_from",
                 found=f"{self.pool_from!r} without pool",
                 expected="pool = true beside it",
-            )
-        if self.prior not in ("", PARENT):
-            raise ConfigError(
-                "topdown",
-                place="prior",
-                found=repr(self.prior),
-                expected=f"{PARENT!r}, which makes a release model-based, or none",
             )
         if isinstance(self.levels, str) and self.levels != EQUAL:
             raise ConfigError(
