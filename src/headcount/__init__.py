@@ -97,7 +97,6 @@ if TYPE_CHECKING:
     from headcount.mechanisms.topdown.choices import TableBounds as TableBounds
     from headcount.mechanisms.topdown.mechanism import TopDown as TopDown
     from headcount.noise import KeyedNoise as KeyedNoise
-    from headcount.noise import OpenDPNoise as OpenDPNoise
     from headcount.noise import RunKey as RunKey
     from headcount.population import Households as Households
     from headcount.population import Population as Population
