@@ -221,7 +221,8 @@ ROOMS = (
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
+    *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
+    "errors",
     *("fields", "files", "loops", "mapped", "memory", "numbers", "processes", "progress"),
     *("registry", "toml_files"),
     "typed",
