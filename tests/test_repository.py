@@ -222,8 +222,8 @@ ROOMS = (
 )
 FILES = (
     *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
-    "errors",
-    *("fields", "files", "loops", "mapped", "memory", "numbers", "processes", "progress"),
+    *("errors", "fields", "files", "loops", "mapped", "memory", "numbers", "processes"),
+    "progress",
     *("registry", "toml_files"),
     "typed",
 )

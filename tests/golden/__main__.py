@@ -33,7 +33,7 @@ from tests.golden.scenes import (
     published,
     tables,
 )
-from tests.golden.words import all_words
+from tests.golden.spelled import all_words
 
 Parts = dict[str, dict[str, dict[str, Any]]]
 """What a golden file holds: kind, name, and what is said of it."""

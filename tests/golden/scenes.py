@@ -192,7 +192,7 @@ def addresses() -> Iterator[set[str]]:
 def tables(name: str, folder: Path) -> dict[str, str]:
     """Digests of the numbers in each table of a comparison, of a report of errors, of a study."""
     asked = dict(CASES["tables"][name])
-    config = config_of(asked.pop("case", NAMES[0]), folder)
+    config, without = config_of(asked.pop("case", NAMES[0]), folder), asked.pop("without", ())
     found: Mapping[str, pl.DataFrame]
     if name == "comparison":
         people = hc.load_config(config).population.read()
@@ -209,4 +209,8 @@ def tables(name: str, folder: Path) -> dict[str, str]:
         study = load_study(name)
         found = study.run(study.settings(**asked), Work(cache=Cache(None))).tables
     some = {key: table.select(cs.numeric() | cs.boolean()) for key, table in found.items()}
-    return {key: digest(rows(table)) for key, table in some.items() if table.width}
+    return {
+        key: digest(rows(table))
+        for key, table in some.items()
+        if table.width and key not in without
+    }

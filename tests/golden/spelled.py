@@ -72,14 +72,12 @@ def people_words(name: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def all_words(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every part of the file of words: its kind, its name, and what it says."""
+def all_words(folder: Path, *, only: str = "") -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every part of the file of words, or some by name: its kind, its name, and what it says."""
     yield "about", "words", {"version": str(VERSION)}
-    for kind in ("cases", "words"):
-        for name in CASES[kind]:
-            people = (
-                "" if "own" in CASES[kind][name] else CASES[kind][name].get("population", "town")
-            )
+    for kind, cases in (("cases", CASES["cases"]), ("words", CASES["words"])):
+        for name in (name for name in cases if only in name):
+            people = "" if "own" in cases[name] else cases[name].get("population", "town")
             yield kind, name, words_of(config_named(name, folder), people)
-    for name in CASES["populations"]:
+    for name in (name for name in CASES["populations"] if not only):
         yield "people", name, people_words(name, folder)
