@@ -24,8 +24,8 @@ SOURCES = sorted(path for one in PACKAGES for path in one.rglob("*.py"))
 WITH_BENCHMARKS = [*SOURCES, *sorted((ROOT / "benchmarks").rglob("*.py"))]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = {
-    *("altair", "clarabel", "cryptography", "dp_accounting", "flint", "highspy", "jinja2"),
-    *("numba", "opendp", "ortools", "piqp", "polars", "pyarrow", "pydantic"),
+    *("altair", "clarabel", "cryptography", "flint", "highspy", "jinja2"),
+    *("numba", "ortools", "piqp", "polars", "pyarrow", "pydantic"),
     *("rich", "scipy", "typer", "vl_convert"),
 }
 # Written in pieces, so that this file does not contain what it forbids.

@@ -89,7 +89,6 @@ if TYPE_CHECKING:
     from headcount.mechanisms.swapping.risk import Risk as Risk
     from headcount.mechanisms.targeted_swapping import TargetedSwapping as TargetedSwapping
     from headcount.noise import KeyedNoise as KeyedNoise
-    from headcount.noise import OpenDPNoise as OpenDPNoise
     from headcount.noise import RunKey as RunKey
     from headcount.population import Households as Households
     from headcount.population import Population as Population

@@ -32,14 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opendp.prelude  # noqa: F401
 from scipy.sparse import csr_array
 
 import headcount.run.protect
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
-from headcount.noise import OpenDPNoise, RunKey, Stream, TwoSidedGeometric
+from headcount.noise import RunKey
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
 from headcount.run._making import make_release
@@ -60,7 +59,6 @@ WATCHED = {
         "run/_receipt.py",
         "noise/keyed.py",
         "noise/_keys.py",
-        "noise/recorded.py",
         "privacy/ledger.py",
         "privacy/_ledger_rows.py",
         "privacy/_ledger_store.py",
@@ -195,7 +193,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Load the compiled loops by releases in memory, and OpenDP: slow, and without threads."""
+    """Load the compiled loops by releases in memory, without threads."""
     schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
     parents = [np.empty(0, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for n in (1, 3))]
     units = ["whole"], ["a"], ["a1", "a2", "a3"]
@@ -212,7 +210,6 @@ def warm_up() -> None:
     }
     for mechanism in (Raked(epsilon=half), TopDown(**keys)):
         protect(Tabulated.of(counts), mechanism, seed=0)
-    OpenDPNoise().draw(Stream("warm", "up", 10), TwoSidedGeometric(Fraction(1)), draws=range(1))
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ import stat
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import InOrder
 from headcount.errors import PrivacyError, RunError
 from headcount.mechanisms._base import Context
-from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream, TwoSidedGeometric
-from headcount.noise.recorded import RecordedNoise
+from headcount.noise import KeyedNoise, RunKey
 from headcount.storage import storage_at
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
@@ -194,21 +192,6 @@ def test_other_processes_are_sent_ranges_and_where_files_are_and_make_the_same_r
     _, _, here = watched(mechanism, counts)
     assert same(dense(outcome), dense(here))
     assert outcome.notes == here.notes
-
-
-def test_noise_that_is_drawn_once_is_written_before_work_is_handed_out(tmp_path: Path):
-    """And read by other processes, which would otherwise each draw their own."""
-    (tmp_path / "own").mkdir()
-    noise = RecordedNoise(OpenDPNoise(), tmp_path / "noise")
-    context = Context(engine=Elsewhere(tmp_path / "own"))
-    mechanism = settings(pure(1))
-    outcome = mechanism.run(village(), noise, runs=range(1), context=context)
-    again = RecordedNoise(OpenDPNoise(), tmp_path / "noise")
-    assert same(dense(outcome), dense(mechanism.run(village(), again, runs=range(1))))
-    there = pickle.loads(pickle.dumps(noise))
-    stream = Stream(level="leaf", query="another", size=3)
-    with pytest.raises(RunError, match="leaf/another: found no record of this draw, expected the"):
-        there.draw_at(stream, TwoSidedGeometric(Fraction(1)), draw=0, index=range(3))
 
 
 def test_files_of_the_truth_are_its_owners_alone_and_go_when_the_run_ends_or_fails(tmp_path: Path):

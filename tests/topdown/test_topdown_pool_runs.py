@@ -1,4 +1,4 @@
-"""Pooled answers with every engine, backend and kind of run: the same bits, the same spend."""
+"""Pooled answers with every engine and kind of run: the same bits, the same spend."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import pytest
 
 from headcount.comparison.tables import settings_words
 from headcount.engines.local import LocalEngine
-from headcount.errors import PrivacyError
 from headcount.mechanisms import Chain, Context, Tabulated, protect
 from headcount.mechanisms.sampling import Sampling
-from headcount.noise import KeyedNoise, OpenDPNoise
-from headcount.noise.recorded import RecordedNoise
+from headcount.noise import KeyedNoise
+from headcount.noise.source import MEASUREMENT
 from headcount.progress import silent
 from headcount.release.receipt import guarantee_from_json, guarantee_to_json
 from headcount.storage import storage_at
@@ -159,45 +158,29 @@ def test_answers_are_published_as_they_were_drawn(tmp_path: Path) -> None:
     assert plain == pooled
 
 
-class Counting:
-    """OpenDP, with every draw that it makes."""
-
-    key_kind, backend = OpenDPNoise.key_kind, OpenDPNoise.backend
-
-    def __init__(self) -> None:
-        self.source, self.drawn = OpenDPNoise(), dict[tuple[str, str], list[int]]()
-
-    def draw(self, stream: Any, law: Any, *, draws: range) -> Any:
-        self.drawn.setdefault((stream.level, stream.query), []).append(stream.size)
-        return self.source.draw(stream, law, draws=draws)
-
-    def draw_at(self, stream: Any, law: Any, *, draw: int, index: Any) -> Any:
-        return self.source.draw_at(stream, law, draw=draw, index=index)
-
-
-def test_draws_that_are_kept_are_made_once_each_and_those_of_the_plan_alone(
-    tmp_path: Path,
+def test_a_pooled_run_draws_from_the_streams_of_the_plan_and_each_answer_is_one_draw(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pooled or not, OpenDP draws the same numbers of the same streams."""
-    found = {}
+    """Pooled or not: however often an answer is asked for, its noise is the same number."""
+    drawn: dict[tuple[str, str], dict[int, set[int]]] = {}
+    draw_at = KeyedNoise.draw_at
+
+    def watched(self: Any, stream: Any, law: Any, *, draw: int, index: Any) -> Any:
+        found = draw_at(self, stream, law, draw=draw, index=index)
+        if stream.purpose == MEASUREMENT:
+            own = drawn.setdefault((stream.level, stream.query), {})
+            for at, value in zip(np.asarray(index).tolist(), found.tolist(), strict=True):
+                own.setdefault(at, set()).add(value)
+        return found
+
+    monkeypatch.setattr(KeyedNoise, "draw_at", watched)
     for pool in (False, True):
-        source = Counting()
         mechanism = topdown(pool=pool, **({"pool_from": "block"} if pool else {}))
-        noise = RecordedNoise(source, tmp_path / str(pool))
-        made = mechanism.run(people(), noise, runs=range(1))
-        again = mechanism.run(people(), noise, runs=range(1))
-        assert same(dense(made), dense(again))  # read, not drawn
-        found[pool] = source.drawn
-    assert found[True] == found[False]
-    plan = {(one.level, one.query): [one.entries] for one in mechanism.plan(SCHEMA, PLACES)}
-    assert found[True] == plan
-
-
-def test_draws_that_are_not_kept_cannot_be_pooled() -> None:
-    with pytest.raises(PrivacyError) as refused:
-        topdown(pool=True).run(people(), OpenDPNoise(), runs=range(1))
-    assert "found positions asked of the opendp backend" in str(refused.value)
-    assert "expected a whole draw, written before use" in str(refused.value)
+        run(mechanism, people())
+    plan = {(one.level, one.query): one.entries for one in mechanism.plan(SCHEMA, PLACES)}
+    # A pooled run looks at every answer of every level.
+    assert {stream: len(own) for stream, own in drawn.items()} == plan
+    assert {len(values) for own in drawn.values() for values in own.values()} == {1}
 
 
 def test_a_pooled_run_looks_at_no_noise_that_a_run_without_is_not_entitled_to(

@@ -21,7 +21,7 @@ from headcount.engines.handed import handed_folder
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated
-from headcount.noise import KeyKind, Law, Stream
+from headcount.noise import KeyedNoise, KeyKind, Law, Stream
 from headcount.noise.source import DrawPositions
 from headcount.population import Population
 from headcount.privacy import Guarantee
@@ -48,7 +48,7 @@ class NoNoise:
     """Noise that is 0 everywhere: a rehearsal draws nothing."""
 
     key_kind: KeyKind
-    backend: str
+    backend = KeyedNoise.backend
 
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Zeros."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
-from headcount.noise import SAMPLER_VERSION
+from headcount.noise import SAMPLER_VERSION, KeyedNoise
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
@@ -22,7 +22,6 @@ def draft_receipt(
     guarantee: Guarantee,
     counts: Counts,
     *,
-    backend: str,
     key_kind: str,
     dataset: str,
     config_digest: str,
@@ -46,9 +45,9 @@ def draft_receipt(
         "measurements": _measurements(plan, unit),
         **({"certificate": dict(certificate)} if certificate else {}),
         "key_kind": key_kind if drawn else "none",
-        "noise_backend": backend if drawn else "none",
+        "noise_backend": KeyedNoise.backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,
-        "noise_served_by": _served(plan) if backend == "table" else {},
+        "noise_served_by": _served(plan),
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
         # Whoever guesses settings could test the guess against a digest without a key.
         "config_digest": None if mechanism.keeps_settings_secret else config_digest,

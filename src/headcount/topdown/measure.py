@@ -92,16 +92,6 @@ class Measurements:
         """Itself: see ``MeasurementFiles``."""
         return self
 
-    def begin(self) -> None:
-        """Begin every stream, so that noise which is drawn once only is drawn, and written, here.
-
-        Elsewhere it is then read; see ``noise.recorded``.
-        """
-        nowhere = np.zeros(0, dtype=np.int64)
-        for level, query in self.planned:
-            size = self._truth.schema.size if query == CELLS else self._asked[query][0]
-            self._noisy(level, query, self._stream(level, query, size), nowhere, nowhere)
-
     def __reduce__(self) -> NoReturn:
         raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
 
@@ -271,9 +261,7 @@ def measured(
         return Measurements(truth, settings, noise, run=run)
     planned = planned_noise(settings, truth.schema, geography)
     classes = unit_classes(settings, geography)
-    files = MeasurementFiles(truth, settings, planned, classes, noise, run)
-    files.open().begin()
-    return files
+    return MeasurementFiles(truth, settings, planned, classes, noise, run)
 
 
 def mark_of(noise: Noise) -> bytes:

@@ -279,16 +279,16 @@ class TopDown(TopDownSettings, PostTabular):
             found["mdf"] = MdfFiles(exact_at=exact_at)
         return found
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
-        """Marginals are dense; cells are drawn where they are asked for, unless recorded."""
-        whole = self._streams(schema, geography, cells=backend == "opendp")
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Marginals are dense; cells are drawn where they are asked for."""
+        whole = self._streams(schema, geography, cells=False)
         return max(whole, default=0) * SCALAR * COPIES
 
     def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
         """Every answer of the levels that take part, and a float for each pooled one."""
         return pooling_of(self, schema, geography) if self.pool else None
 
-    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
         """Every stream in full."""
         return sum(self._streams(schema, geography, cells=True)) * SCALAR
 
