@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any
 from headcount._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from headcount.attacks.kinds import Attack as Attack
-    from headcount.attacks.kinds.linkage import Link as Link
-    from headcount.attacks.kinds.reconstruction import Reconstruct as Reconstruct
-    from headcount.attacks.kinds.reidentification import Reidentify as Reidentify
+    from headcount.attacks import Attack as Attack
+    from headcount.attacks.linkage import Link as Link
+    from headcount.attacks.reconstruction import Reconstruct as Reconstruct
+    from headcount.attacks.reidentification import Reidentify as Reidentify
     from headcount.config.load import load_config as load_config
     from headcount.evaluation.attacked import attack as attack
     from headcount.evaluation.choice import Choice as Choice

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks.reidentification import Reidentify
 from headcount.comparison.cache import JSON, Cache
 from headcount.comparison.cases import (
     Case,

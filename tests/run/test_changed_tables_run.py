@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.attacks.kinds.reconstruction import Rebuilt, Reconstruct
-from headcount.attacks.kinds.reidentification import NOBODY
+from headcount.attacks.reconstruction import Rebuilt, Reconstruct
+from headcount.attacks.reidentification import NOBODY
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.evaluation.attacked import rebuilt_frame
 from headcount.evaluation.known_changes import with_settings

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headcount.attacks.changed_cells import INFORMED, UNINFORMED
-from headcount.attacks.kinds.differencing import Difference
+from headcount.attacks.differencing import Difference
 from headcount.cli.app import app
 from headcount.errors import ConfigError, HeadcountError
 from headcount.evaluation.choice import Choice

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, People
-from headcount.attacks.kinds.feasible_intervals import WorkOut
-from headcount.attacks.kinds.linkage import Link
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, People
+from headcount.attacks.feasible_intervals import WorkOut
+from headcount.attacks.linkage import Link
+from headcount.attacks.reidentification import Reidentify
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.metrics import Metric
 from headcount.evaluation.metrics.audit import Audit

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.comparison.cache import FRAMES, Codec, Frames
 from headcount.comparison.study import Work
 from headcount.engines.handed import handed_folder

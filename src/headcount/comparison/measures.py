@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds import Attack
-from headcount.attacks.kinds.linkage import Link
-from headcount.attacks.kinds.reconstruction import Reconstruct
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks import Attack
+from headcount.attacks.linkage import Link
+from headcount.attacks.reconstruction import Reconstruct
+from headcount.attacks.reidentification import Reidentify
 from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Released, labelled
 from headcount.comparison.settings import Preset

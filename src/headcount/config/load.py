@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.config.settings import (
     ComparisonConfig,
     Config,

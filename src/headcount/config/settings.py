@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.engines import EngineName
 from headcount.errors import ConfigError
 from headcount.evaluation.metrics import Metric

@@ -11,24 +11,19 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
-from headcount.attacks.kinds.averaging import AveragedCounts
-from headcount.attacks.kinds.differencing import Slivers
-from headcount.attacks.kinds.margin_gaps import RevealedChange
-from headcount.attacks.kinds.reconstruction import Rebuilt
-from headcount.attacks.kinds.reidentification import Matches
+from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.averaging import AveragedCounts
+from headcount.attacks.differencing import Slivers
+from headcount.attacks.margin_gaps import RevealedChange
+from headcount.attacks.reconstruction import Rebuilt
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.attacks.reidentification import Matches
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluation.agreement import agreement, by_size
 from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
-from headcount.evaluation.reidentified import (
-    ALL,
-    GUESS_WORDS,
-    beside_guesses,
-    reidentified,
-)
+from headcount.evaluation.reidentified import ALL, GUESS_WORDS, beside_guesses, reidentified
 from headcount.evaluation.truth import Truth
 from headcount.population import Population
 from headcount.release import Release

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.evaluation.metrics import Metric
 from headcount.registry import ATTACKS, METRICS, Registry
 

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.averaging import share_recovered
-from headcount.attacks.kinds.averaging import AveragedCounts
+from headcount.attacks.averaging import AveragedCounts, share_recovered
 from headcount.evaluation.attacked import Attacked
 from headcount.evaluation.metrics._base import NotFeasible
 from headcount.evaluation.part import Part, TruePeople

@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from headcount.attacks.changed_intervals import changed_intervals, sampled_intervals
-from headcount.attacks.intervals import UNBOUNDED
+from headcount.attacks.feasible_intervals import intervals_around, sampled_intervals
+from headcount.attacks.intervals import UNBOUNDED, Near, tighten
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.release.changed import Off
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
+
+
+def changed_intervals(additive, low, high, *, cells=None, effort="programs", steps=10_000):
+    """The tightest intervals that the effort finds, with all relations around every cell."""
+    least, most = tighten(additive, np.asarray(low), np.asarray(high))
+    wanted = np.arange(additive.size) if cells is None else np.asarray(cells, dtype=np.int64)
+    everywhere = Near(additive=additive, cell=np.arange(additive.size))
+    return intervals_around([(everywhere, wanted)], least, most, wanted, effort, steps)
 
 
 def ranges(value, off):
