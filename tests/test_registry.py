@@ -15,7 +15,7 @@ from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Origin
 PLUGIN = """
 from dataclasses import dataclass
 from headcount.attacks import Attack
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.mechanisms import Geometric, PostTabular, PreTabular
 from headcount.population.sources import Generated
 

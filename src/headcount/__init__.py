@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from headcount.attacks.reconstruction import Reconstruct as Reconstruct
     from headcount.attacks.reidentification import Reidentify as Reidentify
     from headcount.config.load import load_config as load_config
+    from headcount.evaluation import Metric as Metric
     from headcount.evaluation.attacked import attack as attack
-    from headcount.evaluation.choice import Choice as Choice
+    from headcount.evaluation.evaluate import Choice as Choice
     from headcount.evaluation.evaluate import Evaluation as Evaluation
     from headcount.evaluation.evaluate import evaluate as evaluate
-    from headcount.evaluation.metrics import Metric as Metric
     from headcount.evaluation.truth import Truth as Truth
     from headcount.geography import Geography as Geography
     from headcount.geography import off_spine_distance as off_spine_distance

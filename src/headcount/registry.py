@@ -252,9 +252,9 @@ POPULATIONS = Registry(
 )
 METRICS = Registry(
     "metric",
-    "headcount.evaluation.metrics",
+    "headcount.evaluation",
     "headcount.metrics",
-    base=("headcount.evaluation.metrics", "Metric"),
+    base=("headcount.evaluation", "Metric"),
 )
 ATTACKS = Registry(
     "attack",

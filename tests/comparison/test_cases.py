@@ -25,8 +25,8 @@ from headcount.comparison.cases import (
 )
 from headcount.comparison.study import Work
 from headcount.errors import InputError
-from headcount.evaluation.metrics.error import Error
-from headcount.evaluation.metrics.withheld import Withheld
+from headcount.evaluation.error import Error
+from headcount.evaluation.withheld import Withheld
 from headcount.mechanisms import Geometric, Identity, Sampling, Tabulated, protect
 from headcount.population.uniform import uniform
 

@@ -20,7 +20,7 @@ from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import Engine, InOrder
 from headcount.engines.spark import SparkEngine
 from headcount.errors import InputError
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.error import Error
 from headcount.geography.build import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
 from headcount.mechanisms._protect import mechanism_digest

@@ -18,8 +18,7 @@ from headcount.attacks.feasible_intervals import WorkOut
 from headcount.attacks.margin_gaps import published_gaps
 from headcount.attacks.narrowed_tables import narrowed_tables
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.known_changes import with_settings
+from headcount.evaluation.attacked import attack, with_settings
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Chain, Identity, PostTabular, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey

@@ -5,7 +5,7 @@ import pytest
 
 from headcount.bench.suppression_workloads import small_table
 from headcount.errors import InputError
-from headcount.evaluation.withheld import audit_withheld
+from headcount.evaluation.suppressed import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement
 
 

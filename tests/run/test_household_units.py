@@ -11,7 +11,7 @@ import pytest
 
 from headcount.bench.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 from headcount.errors import PrivacyError, RunError
-from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.evaluation.truth import Truth
 from headcount.fields import AtLeast1
 from headcount.mechanisms.geometric import Geometric

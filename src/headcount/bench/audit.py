@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
-from headcount.evaluation import audit_trials
+from headcount.evaluation.epsilon_bounds import audit_trials
 
 EPSILON = 1.0
 RUNS, TRIALS = 10_000, 200

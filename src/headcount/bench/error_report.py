@@ -20,7 +20,7 @@ import polars as pl
 from headcount.bench.figures import Reading
 from headcount.bench.pool import RHOS, SplitOfLoss, files_in, is_small, settings_for
 from headcount.engines.local import LocalEngine
-from headcount.evaluation.release_errors import ALL, BEFORE, FEW_UNITS, ReleaseErrors
+from headcount.evaluation.error_report import ALL, BEFORE, FEW_UNITS, ReleaseErrors
 from headcount.mechanisms import Context
 from headcount.mechanisms.topdown.from_measurements import start_from
 from headcount.mechanisms.topdown.mechanism import TopDown

@@ -20,7 +20,7 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.evaluation.audit import AuditTrials, audit_trials
+from headcount.evaluation.epsilon_bounds import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.settings import TopDownSettings

@@ -7,7 +7,7 @@ an only child nowhere, at the end, or everywhere. In each line one person's reco
 person moves, from the end of a line of one kind to the end of a line of another, which costs half
 of either path. All answers that depend on it are reduced to their log-likelihood ratio, which is
 all that an attacker can use of them, and that is audited: for epsilon by a guessing game
-(``evaluation.audit``), for rho by the divergence (``zcdp_audit``). It is a sum over levels of
+(``epsilon_bounds``), for rho by the divergence (``zcdp_audit``). It is a sum over levels of
 
     r (|y - x'| - |y - x|)    or    ((y - x')^2 - (y - x)^2) / (2 sigma2)
 
@@ -33,7 +33,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.bench.figures import Reading
 from headcount.bench.measuring_audit import Build
 from headcount.bench.zcdp_audit import rho_trials
-from headcount.evaluation.audit import AuditTrials, audit_trials
+from headcount.evaluation.epsilon_bounds import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms.topdown.answers import unit_classes

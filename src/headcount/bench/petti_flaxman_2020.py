@@ -16,7 +16,7 @@ from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.comparison.cache import Cache
 from headcount.comparison.study import Work
 from headcount.engines.local import LocalEngine
-from headcount.evaluation.error import summarise
+from headcount.evaluation.tally import summarise
 from headcount.mechanisms.topdown.descend import descend
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown

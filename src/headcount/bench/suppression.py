@@ -19,8 +19,7 @@ from headcount.bench.suppression_workloads import (
     random_table,
     small_table,
 )
-from headcount.evaluation.suppressed import WITNESSES, audit_release
-from headcount.evaluation.withheld import Attacker, audit_withheld
+from headcount.evaluation.suppressed import WITNESSES, Attacker, audit_release, audit_withheld
 from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement

@@ -20,16 +20,16 @@ from headcount.comparison.cases import Released, labelled
 from headcount.comparison.settings import Preset
 from headcount.engines.protocol import Engine
 from headcount.errors import HeadcountError
+from headcount.evaluation import Metric
+from headcount.evaluation.answers import shown_as_tables
 from headcount.evaluation.attacked import RecordsAgree, attack
+from headcount.evaluation.audit import Audit
 from headcount.evaluation.breakdown import Breakdown, break_down
-from headcount.evaluation.error import CellSet
-from headcount.evaluation.metrics import Metric
-from headcount.evaluation.metrics.audit import Audit
-from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluation.metrics.table_changes import cell_deltas_frame, changed_counts
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluation.part import some_of
-from headcount.evaluation.published_answers import shown_as_tables
 from headcount.evaluation.suppressed import withheld_frame
+from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
+from headcount.evaluation.tally import CellSet
 from headcount.evaluation.truth import MadeTruth
 from headcount.privacy import UnitOfPrivacy
 from headcount.release import Release, TablesRelease

@@ -18,7 +18,7 @@ from headcount.config.settings import (
     RunSettings,
 )
 from headcount.errors import ConfigError, did_you_mean
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
 from headcount.population.sources import Source

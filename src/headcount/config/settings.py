@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from headcount.attacks import Attack
 from headcount.engines import EngineName
 from headcount.errors import ConfigError
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population.sources import Source

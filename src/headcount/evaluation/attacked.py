@@ -21,12 +21,11 @@ from headcount.attacks.reidentification import Matches
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluation.agreement import agreement, by_size
-from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
 from headcount.evaluation.reidentified import ALL, GUESS_WORDS, beside_guesses, reidentified
 from headcount.evaluation.truth import Truth
 from headcount.population import Population
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
@@ -87,6 +86,22 @@ def known_release(release: object) -> Release:
             expected="a release first, and then the population that it was made from",
         )
     return release
+
+
+@singledispatch
+def with_settings(release: Release, truth: Truth) -> Release:
+    """A release as an attacker has it who knows how it was made, where the truth side does."""
+    return release
+
+
+@with_settings.register
+def _(release: TablesRelease, truth: Truth) -> Release:
+    if not release.changed or not truth.knows_mechanism:
+        return release
+    chain = truth.chain()
+    known = chain.last.known_change() if chain.weight == 1 else None
+    published = tuple(replace(one, known=known) for one in release.published)
+    return replace(release, published=published)
 
 
 @singledispatch

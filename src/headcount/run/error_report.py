@@ -19,16 +19,11 @@ from scipy.sparse import csr_array
 
 from headcount.accuracy.limits import TooManyTogether
 from headcount.errors import ConfigError, RunError
-from headcount.evaluation.error_report import ErrorReport
-from headcount.evaluation.release_errors import ReleaseErrors
+from headcount.evaluation.error_report import ErrorReport, ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
 from headcount.mechanisms.topdown.accuracy import components_of
-from headcount.mechanisms.topdown.from_measurements import (
-    PublishedStart,
-    estimate_from,
-    start_from,
-)
+from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.nudged import nudged
 from headcount.mechanisms.topdown.rerun import released_counts, rerun, settings_from_json
@@ -36,13 +31,7 @@ from headcount.noise import KeyedNoise, Noise, RunKey
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
-from headcount.release.store import (
-    MANIFEST,
-    RECEIPT,
-    Stored,
-    read_stored,
-    release_folder,
-)
+from headcount.release.store import MANIFEST, RECEIPT, Stored, read_stored, release_folder
 from headcount.report.html import write_report
 from headcount.run._measured_errors import (
     MOST_ANSWERS,

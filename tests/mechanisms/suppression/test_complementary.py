@@ -12,7 +12,7 @@ from headcount.bench.suppression_exact import ExactError, cheapest_pattern
 from headcount.bench.suppression_oracle import interval, unprotected
 from headcount.bench.suppression_workloads import random_table, small_table
 from headcount.errors import InputError
-from headcount.evaluation.withheld import audit_withheld
+from headcount.evaluation.suppressed import audit_withheld
 from headcount.evaluation.witnessed import check_witnesses
 from headcount.mechanisms.suppression import complementary, moves
 from headcount.mechanisms.suppression.complementary import complement, derivable

@@ -5,8 +5,8 @@ import gc
 import numpy as np
 import pytest
 
-from headcount.evaluation import _true_answers
-from headcount.evaluation._true_answers import counts_at, possible_groups, true_answers
+from headcount.evaluation import answers
+from headcount.evaluation.answers import counts_at, possible_groups, true_answers
 from headcount.geography import regular
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
@@ -44,7 +44,7 @@ def test_kept_answers_are_plain_sums_and_made_once():
 
 
 def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_true_answers, "MOST_KEPT", 0)
+    monkeypatch.setattr(answers, "MOST_KEPT", 0)
     counts = people()
     top = counts.geography.levels[0]
     first, again = (true_answers(counts, top, TOTAL, counts.schema) for _ in range(2))
@@ -56,8 +56,8 @@ def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
 def test_nothing_is_kept_of_counts_that_nobody_holds():
     counts = people(seed=2)
     true_answers(counts, counts.geography.levels[0], TOTAL, counts.schema)
-    assert counts in _true_answers._KEPT
-    before = len(_true_answers._KEPT)
+    assert counts in answers._KEPT
+    before = len(answers._KEPT)
     del counts
     gc.collect()
-    assert len(_true_answers._KEPT) < before
+    assert len(answers._KEPT) < before

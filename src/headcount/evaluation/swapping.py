@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from headcount.errors import RunError
-from headcount.evaluation.metrics._base import Metric
+from headcount.evaluation._base import Metric
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms.swapping.report import REPORT
 from headcount.progress import Progress, silent

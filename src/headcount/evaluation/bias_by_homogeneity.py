@@ -1,4 +1,4 @@
-"""Whether places where few kinds of people live are counted too high or too low."""
+"""Bias by homogeneity: are places where few kinds of people live counted too high or too low?"""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
-from headcount.evaluation.homogeneity import bias_by, homogeneity_index
-from headcount.evaluation.metrics._base import LEVEL, Metric, NotFeasible, publishes_counts
+from headcount.errors import InputError
+from headcount.evaluation._base import LEVEL, Metric, NotFeasible, publishes_counts
 from headcount.evaluation.truth import Truth
+from headcount.population.homogeneity import homogeneity_index
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, band_chart
@@ -157,3 +159,24 @@ class Bias(Finding):
             Column(key="p05", label="5 % below", unit="people", format="+,.3g"),
             Column(key="p95", label="95 % below", unit="people", format="+,.3g"),
         )
+
+
+def bias_by(groups: ArrayLike, errors: ArrayLike) -> dict[int, tuple[int, float, float, float]]:
+    """For each group number: how many errors, their mean, and their 5th and 95th percentile.
+
+    ``errors`` may have several rows, one for each run; ``groups`` has one number per column.
+    """
+    label, values = np.asarray(groups), np.atleast_2d(np.asarray(errors, dtype=np.float64))
+    if label.ndim != 1 or values.shape[1:] != label.shape:
+        raise InputError(
+            "bias",
+            place="errors",
+            found=f"shape {values.shape}",
+            expected=f"runs x {label.size} units",
+        )
+    found = {}
+    for group in np.unique(label):
+        some = values[:, label == group].ravel()
+        low, high = np.quantile(some, [0.05, 0.95])
+        found[int(group)] = (some.size, float(some.mean()), float(low), float(high))
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluation.metrics._base import LEVEL, Metric, by_level, changes_counts
+from headcount.evaluation._base import LEVEL, Metric, by_level, changes_counts
 from headcount.evaluation.truth import Truth
 from headcount.geography import Geography
 from headcount.mechanisms import Chain

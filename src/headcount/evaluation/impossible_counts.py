@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation.metrics._base import Metric, by_level, publishes_counts
+from headcount.evaluation._base import Metric, by_level, publishes_counts
 from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
