@@ -24,6 +24,7 @@ NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 \
   $$(ls -d $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV) python3.11 python3; do \
   $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 NAME ?=
+ARGS ?=
 CASES ?= 200
 SEED ?= 1
 UPGRADE ?=
@@ -84,8 +85,8 @@ docs: $(VENV)/.dev  ## build the documentation site into build/site; a warning i
 	PYTHONPATH=. $(BIN)/zensical build --strict
 	@echo "Open build/site/index.html in a browser."
 
-bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
-	$(BIN)/headcount bench $(NAME)
+bench: $(VENV)/.dev  ## run a benchmark: make bench NAME=... ARGS=...; without a name, list them
+	@$(BIN)/python -m benchmarks $(NAME) $(ARGS)
 
 fuzz: $(VENV)/.dev  ## throw damaged input at headcount: make fuzz CASES=10000 SEED=1
 	nice -n 10 $(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED)

@@ -76,7 +76,6 @@ if __name__ == "__main__":
     main(
         ".",
         "attack",
-        "bench",
         "dev",
         "docs",
         "s3",

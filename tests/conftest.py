@@ -5,8 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from functools import cache
+from typing import Any
 
 import pytest
+import typer.main
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.report.browser import close_browser
@@ -22,6 +26,23 @@ settings.load_profile("headcount")
 # of them would compile all of headcount again, which takes as long as what it is started for.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def _sync(fd: Any) -> None:
+    """What is written need not reach the disk, which is waited for: no test cuts its power.
+
+    Tests of disks that are full put a function of their own in this place.
+    """
+    os.fstat(fd)
+
+
+os.fsync = _sync
+
+
+# A process reads what commands take from their signatures once. Here hundreds are run in one.
+_command = cache(typer.main.get_command)
+for _module, _name in ((typer.main, "get_command"), (typer.testing, "_get_command")):
+    setattr(_module, _name, _command)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 import headcount
-from headcount import compiled
+from headcount import compiled, loops
 from headcount.compiled import Kernel, digest, forced, kernel, njit
 
 PACKAGE = Path(headcount.__file__).parent
@@ -64,7 +65,7 @@ values = np.arange(5)
 with forced("compiled"):
     found = [above.total(values, pairs.Pair(7, 2)), beside.first(values)]
 loops = above.total, below.times, beside.first
-made = {loop.__name__: sum(loop._cache_misses.values()) for loop in loops}
+made = {loop.__name__: sum(loop.dispatcher._cache_misses.values()) for loop in loops}
 print(json.dumps([[int(value) for value in found], made]))
 """
 
@@ -110,6 +111,14 @@ class Tiny:
         return subprocess.Popen(
             command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
+
+    def run(self, script: str) -> str:
+        """What another program says that uses the package."""
+        command = [sys.executable, "-B", "-c", script, str(self.folder / "here")]
+        environment = os.environ | {"XDG_CACHE_HOME": str(self.cache)}
+        return subprocess.run(
+            command, env=environment, text=True, stdout=subprocess.PIPE, check=True
+        ).stdout
 
     def made(self, where: str = "here", *, found: tuple[int, int] = (35, 0)) -> set[str]:
         """What was compiled; the answers are looked at as well."""
@@ -198,8 +207,30 @@ def test_little_work_is_interpreted_until_it_is_worth_compiling(empty):
     assert outer(values) == 380
     assert (outer.spent, len(outer.overloads)) == (80, 1)
     again: Any = kernel(work=lambda values: 2 * len(values))(doubled)
-    assert again(values[:1]) == 0, "what is kept is loaded, however little there is to do"
-    assert (again.spent, len(again.overloads), sum(again._cache_hits.values())) == (0, 1, 1)
+    assert again(values[:1]) == 0, "with numba, what is kept is loaded, however little there is"
+    assert (again.spent, len(again.overloads)) == (0, 1)
+    assert sum(again.dispatcher._cache_hits.values()) == 1
+
+
+LITTLE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from headcount import compiled
+from tiny import above, beside, pairs
+few, many = np.arange(5), np.arange(compiled.LOADING - 10)
+there = lambda: "numba" in sys.modules
+assert above.total(few, pairs.Pair(7, 2)) == 35 and not there()
+assert beside.first(many) == 0 and not there()
+assert above.total(few, pairs.Pair(7, 2)) == 35 and not there()  # all of them together
+assert above.total(few, pairs.Pair(7, 2)) == 35 and there()
+print(len(above.total.overloads), sum(above.total.dispatcher._cache_hits.values()))
+"""
+
+
+def test_a_process_with_little_work_loads_no_numba(once):
+    """And one with more loads what is kept."""
+    assert once.run(LITTLE) == "1 1\n"
 
 
 def test_work_is_counted_over_processes(empty):
@@ -232,6 +263,18 @@ def test_a_loop_that_only_loops_call_is_interpreted_from_python():
     with forced("compiled"):
         assert alone(np.arange(3)) == 6
     assert not alone.overloads
+
+
+def test_where_numba_is_told_not_to_compile_loops_are_interpreted(empty, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    outer: Any = kernel(doubled)
+    with forced("compiled"):
+        assert outer(np.arange(3)) == 6
+    assert not outer.overloads
+
+
+def test_a_loop_is_pickled_by_its_name():
+    assert pickle.loads(pickle.dumps(double)) is double
 
 
 def test_work_is_the_size_of_all_arguments():
@@ -285,7 +328,7 @@ def test_every_loop_says_once_how_it_is_compiled():
     kernels = {
         str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
         for path in PACKAGE.rglob("*.py")
-        if path.name != "compiled.py"
+        if path.name not in ("compiled.py", "loops.py")
     }
     loops = {name for name, text in kernels.items() if "headcount.compiled import" in text}
     assert len(loops) > 10
@@ -295,7 +338,7 @@ def test_every_loop_says_once_how_it_is_compiled():
     always = [
         name for text in kernels.values() for name in re.findall(r"work=None\)\ndef (\w+)", text)
     ]
-    assert always == ["fill_blocks"], "a loop that is never interpreted says why"
+    assert always == [], "a loop that is never interpreted says why"
 
 
 def test_a_product_and_a_sum_are_rounded_one_after_the_other():
@@ -311,7 +354,7 @@ def left_over(a, b, c):
 
 
 def test_nobody_waits_for_a_process_that_is_stopped(empty, monkeypatch, caplog):
-    monkeypatch.setattr(compiled, "WAIT", 0.1)
+    monkeypatch.setattr(loops, "WAIT", 0.1)
     outer: Any = kernel(doubled)
     path = outer._cache._index.with_suffix(".lock")
     path.parent.mkdir(parents=True)
@@ -322,7 +365,7 @@ def test_nobody_waits_for_a_process_that_is_stopped(empty, monkeypatch, caplog):
 
 
 def test_compiling_is_said_once(empty, caplog):
-    compiled._say_once.cache_clear()
+    loops._say_once.cache_clear()
     with caplog.at_level(logging.INFO), forced("compiled"):
         for loop in (kernel(doubled), kernel(doubled)):
             assert isinstance(loop, Kernel)

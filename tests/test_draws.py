@@ -14,6 +14,7 @@ import headcount
 import headcount_papers
 from headcount.draws import binomial, multinomial
 
+ROOT = Path(__file__).parent.parent
 MANY = 20_000
 SMALL, LARGE = np.arange(MANY) % 1_000, (np.arange(MANY) % 1_000) * 1_000
 CHANCES = np.linspace(0, 1, MANY)
@@ -106,8 +107,9 @@ def test_the_stream_of_each_call_is_that_of_the_locked_version(name):
 def test_every_method_of_a_generator_that_is_used_has_its_golden_digest():
     methods = {name for name in dir(np.random.Generator) if not name.startswith("_")}
     called = set()
-    sources = [Path(one.__file__).parent for one in (headcount, headcount_papers)]
-    for path in (path for source in sources for path in source.rglob("*.py")):
+    packages = [Path(str(one.__file__)).parent for one in (headcount, headcount_papers)]
+    seeded = (*packages, ROOT / "benchmarks", ROOT / "tests" / "support")
+    for path in (path for folder in seeded for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 of = ast.unparse(node.func.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headcount import mapped
-from headcount.files import write_bytes_atomic, write_text_atomic
+from headcount.files import from_json, write_bytes_atomic, write_text_atomic
 
 
 def test_text_and_bytes_are_written_as_given(tmp_path: Path):
@@ -69,3 +69,11 @@ def test_large_temporary_files_are_on_a_disk_unless_a_folder_was_chosen(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "chosen"))
     mapped.scratch_file()
     assert asked == [tmp_path, None, None]
+
+
+def test_json_that_is_nested_too_deeply_is_damage_like_any_other():
+    assert from_json('{"a": [1]}') == {"a": [1]}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        from_json("[" * 100_000)
+    with pytest.raises(ValueError, match="Expecting"):
+        from_json("{")

@@ -36,6 +36,7 @@ def trespasses(source: Path) -> list[str]:
 def test_no_module_imports_what_is_private_to_another_room() -> None:
     assert trespasses(SOURCE) == []
     assert trespasses(PAPERS) == []
+    assert trespasses(ROOT / "benchmarks") == []
 
 
 def test_a_private_import_across_rooms_is_found(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from headcount.cli.app import EXAMPLES, app
+from headcount.cli.app import EXAMPLES, MOVED, app
 from tests.docs.pages import PAGES
 from tests.init.strangers import semicolons
 
@@ -60,14 +60,15 @@ def test_options_that_commands_share_are_listed_with_their_commands():
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     listed = dict(re.findall(r"^- `(--\w+)`(?: or `-q`)? \((.*?)\)", text, re.M | re.DOTALL))
     said = {option: set(re.findall(r"`([\w ]+)`", names)) for option, names in listed.items()}
-    assert said["--json"] | {"bench"} == with_option("--json")
+    assert said["--json"] == with_option("--json")
     assert said["--quiet"] | {"check"} == with_option("--quiet")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_that_a_page_names_exists(page: Path):
     text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"[`(]headcount ([a-z][\w-]*)", text)) <= COMMANDS
+    gone = set(MOVED) if page.name == "CHANGELOG.md" else set()
+    assert set(re.findall(r"[`(]headcount ([a-z][\w-]*)", text)) <= COMMANDS | gone
 
 
 def test_the_python_example_runs_and_prints_its_guarantee():

@@ -21,6 +21,7 @@ from tests import conftest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (ROOT / "src", ROOT / "papers" / "src")
 SOURCES = sorted(path for one in PACKAGES for path in one.rglob("*.py"))
+WITH_BENCHMARKS = [*SOURCES, *sorted((ROOT / "benchmarks").rglob("*.py"))]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = {
     *("altair", "clarabel", "cryptography", "dp_accounting", "flint", "highspy", "jinja2"),
@@ -183,7 +184,7 @@ def test_private_places_pattern(line: str, caught: bool) -> None:
 
 
 def test_no_module_is_long() -> None:
-    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in SOURCES}
+    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in WITH_BENCHMARKS}
     assert {name: count for name, count in lines.items() if count > 600} == {}
 
 
@@ -200,7 +201,7 @@ def printing_lines(source: str) -> list[int]:
 
 def test_every_python_that_is_started_leaves_the_folder_it_works_in_alone() -> None:
     """By -P; Spark starts its own, and is told so in its environment."""
-    found = [line for path in SOURCES for line in path.read_text("utf-8").splitlines()]
+    found = [line for path in WITH_BENCHMARKS for line in path.read_text("utf-8").splitlines()]
     starts = [line.strip() for line in found if "sys.executable" in line]
     assert len(starts) > 5
     assert [one for one in starts if not re.search(r'"-u?P"|PYSPARK_PYTHON', one)] == []
@@ -208,29 +209,21 @@ def test_every_python_that_is_started_leaves_the_folder_it_works_in_alone() -> N
 
 def test_library_never_prints() -> None:
     assert printing_lines("x = 1\nprint(x)\nconsole.print(x)") == [2]
-    assert {str(p): found for p in SOURCES if (found := printing_lines(p.read_text()))} == {}
+    printing = {str(p): printing_lines(p.read_text()) for p in WITH_BENCHMARKS}
+    assert {path: found for path, found in printing.items() if found} == {}
 
 
 # --- one-way imports -------------------------------------------------------------------------
 
 ROOMS = (
-    *(
-        "cli",
-        "bench",
-        "run",
-        "comparison",
-        "config",
-        "report",
-        "evaluation",
-        "mechanisms",
-        "attacks",
-    ),
+    *("cli", "run", "comparison", "config", "report", "evaluation", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "accuracy", "tabulate", "population", "schema"),
     *("geography", "engines", "storage", "testing", "init", "measurements", "studio"),
 )
 FILES = (
-    *("__main__", "_version", "arrays", "arrow", "compiled", "counted", "draws", "errors"),
-    *("fields", "files", "mapped", "memory", "numbers", "processes", "progress"),
+    *("__main__", "_version", "addresses", "arrays", "arrow", "compiled", "counted", "draws"),
+    *("errors", "fields", "files", "loops", "mapped", "memory", "numbers", "processes"),
+    "progress",
     *("registry", "toml_files"),
     "typed",
 )
@@ -340,6 +333,69 @@ def test_attacks_importing_population_would_be_seen() -> None:
         ("headcount.attacks", "headcount.population.readers"),
         ("headcount.attacks.linkage", "headcount.population.readers"),
     }
+
+
+def packages_imported(source: str) -> set[str]:
+    """Return the first two parts of every name that a module imports, wherever it does."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module in ("tests", "benchmarks"):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            names = [str(node.args[0].value)] if function == "import_module" else []
+        found |= {".".join(name.split(".")[:2]) for name in names}
+    return found
+
+
+def imports_outside(folder: Path, *, allowed: tuple[str, ...]) -> dict[str, set[str]]:
+    """Return for each module of a folder what it imports of tests and benchmarks, but for some."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        lab = {
+            name
+            for name in packages_imported(path.read_text(encoding="utf-8"))
+            if name.split(".")[0] in ("benchmarks", "tests") and not name.startswith(allowed)
+        }
+        if lab:
+            found[path.relative_to(folder).as_posix()] = lab
+    return found
+
+
+def test_what_is_installed_imports_neither_tests_nor_benchmarks() -> None:
+    assert imports_outside(ROOT / "src", allowed=()) == {}
+    wheel = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["src/headcount"]}
+
+
+def test_benchmarks_import_of_tests_only_what_is_shared() -> None:
+    assert imports_outside(ROOT / "benchmarks", allowed=("benchmarks", "tests.support")) == {}
+    assert imports_outside(ROOT / "tests/support", allowed=("tests.support",)) == {}
+
+
+def test_no_test_but_those_of_benchmarks_imports_them() -> None:
+    found = imports_outside(ROOT / "tests", allowed=("tests.",))
+    assert {name for name in found if not name.startswith("benchmarks/")} == set()
+    assert "benchmarks/test_bench.py" in found
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("import benchmarks", "benchmarks"),
+        ("import tests.fuzz.base", "tests.fuzz"),
+        ("from tests import conftest", "tests.conftest"),
+        ("def f():\n    from benchmarks.noise import LAWS", "benchmarks.noise"),
+        ("import_module('benchmarks.noise')", "benchmarks.noise"),
+    ],
+)
+def test_an_import_of_tests_or_benchmarks_is_seen(line: str, seen: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(line)
+    (tmp_path / "good.py").write_text("from headcount.testing import contracts, warm")
+    assert imports_outside(tmp_path, allowed=()) == {"bad.py": {seen}}
 
 
 # --- a light import --------------------------------------------------------------------------

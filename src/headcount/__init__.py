@@ -7,8 +7,10 @@ The names below load on first use, so that ``import headcount`` stays light.
 Imports point one way, from the command line down to the schema; see docs/architecture.md.
 """
 
-# ruff: noqa: E402 - no import, not even from __future__, before the first lines have run
+# No import, not even of __future__ or pathlib, before the first lines have run.
+# ruff: noqa: E402, PTH117, PTH119, PTH120
 
+import os  # which Python itself has loaded before
 import sys
 
 
@@ -18,10 +20,28 @@ def _started_by_name() -> bool:
     return asked == "headcount" or (asked.startswith("-") and asked.endswith("mheadcount"))
 
 
+def _started_as_command() -> bool:
+    return os.path.basename("".join(sys.argv[:1])) in ("headcount", "headcount.exe")
+
+
+def _strange_places() -> set[str]:
+    """The folder this is started in, and those below it that ``PYTHONPATH`` names; not our own."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    try:
+        here = {os.path.realpath(place) for place in (".", *named) if not os.path.isabs(place)}
+    except FileNotFoundError:  # the folder is gone, and all in it
+        here = set()
+    return here - {os.path.dirname(os.path.dirname(os.path.realpath(__file__)))}
+
+
+# Python imports from the folder it is started in, with -m and where PYTHONPATH has an empty name:
+# that of the data, and a file json.py that came with them would be run. Before the first import
+# that could.
 if _started_by_name() and not sys.flags.safe_path:
-    # Python then imports from the folder it is started in before all others: that of the data,
-    # and a file json.py that came with them would be run. Before the first import that could.
     del sys.path[0]
+if _started_by_name() or _started_as_command():
+    _strange = _strange_places()
+    sys.path[:] = [place for place in sys.path if os.path.realpath(place) not in _strange]
 
 import ast
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Loops that numba compiles, and Python runs as they stand while that would take longer.
 
-Compiling takes seconds for each loop. So
+Compiling takes seconds for each loop, and loading numba half a second. So
 
 - what was compiled is kept in the user's cache, under a digest of the function, of all that it
   calls and of every constant that it names: neither the folder of the package nor a comment nor
@@ -9,7 +9,9 @@ Compiling takes seconds for each loop. So
 - until a loop is kept, calls with little work are *interpreted*: the same function runs without a
   compiler, to the same bits, until all such calls together have had as much work as compiling is
   worth. So nobody waits more than about twice as long as with the better choice. Work is counted
-  from the sizes of arguments, never in seconds.
+  from the sizes of arguments, never in seconds;
+- in the same way a process that has little to do ends without numba: what is kept is loaded once
+  all calls together have had as much work as loading is worth.
 
 Loops are compiled for the processor at hand, but as they are written: without ``fastmath`` a
 compiler may neither reorder a sum nor join a product and a sum, so that every machine rounds alike,
@@ -18,37 +20,22 @@ whether a loop was interpreted, just compiled, put into another, or loaded.
 
 from __future__ import annotations
 
-import logging
 import os
-import pickle
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dis import get_instructions
-from functools import cache
+from functools import cache, update_wrapper
 from hashlib import sha256
-from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-import numba
 import numpy as np
-from filelock import FileLock
-from numba.core import caching, config
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher
 
-from headcount.files import make_private, user_cache
-
-# Numba takes settings from a file of the folder that it is started in, which may be one of data:
-# whoever wrote that file could name a cache, and what is kept there is run.
-vars(config)["_config_fname"] = os.devnull
-config.reload_config()  # type: ignore[no-untyped-call]
-
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from headcount.loops import Kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 LoopWay = Literal["interpreted", "compiled"]
@@ -61,19 +48,22 @@ ZERO: int = np.int64(0)  # type: ignore[assignment]
 given to would be compiled twice."""
 COMPILING = 450_000
 """Work that is worth compiling one function, in the same unit."""
-
-WAIT = 600.0
-"""Seconds after which a process that holds a loop counts as stopped; only time depends on it."""
-
-_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, ValueError)
+LOADING = 300_000
+"""Work that is worth loading numba, and what is kept with it, once in a process."""
 
 
 class _Here(threading.local):
     interpreting = False
 
 
+class _Unloaded:
+    spent = 0
+
+
 _here = _Here()
+_unloaded = _Unloaded()
 _counting = threading.Lock()
+_making = threading.RLock()
 _forced: list[LoopWay] = []
 
 
@@ -109,13 +99,10 @@ def kernel(function: Any = None, *, work: LoopWork = STEP) -> Any:
 
 def _made(function: Any, work: LoopWork, **options: Any) -> Any:
     # Wrappers are code by which Python or C call a loop: to make them takes a tenth of the time.
+    outer = not options
     options |= {"nogil": True, "no_cfunc_wrapper": True}
-    loop: Any = numba.njit(**options)(function)
-    if hasattr(loop, "py_func"):  # NUMBA_DISABLE_JIT leaves the function as it is
-        loop.__class__ = Kernel
-        loop.work, loop.outer = work, len(options) == 2
-        function.options = sorted(options.items())
-    return loop
+    function.options = sorted(options.items())
+    return Kernel(function, work, options, outer=outer)
 
 
 @contextmanager
@@ -128,21 +115,28 @@ def forced(way: LoopWay) -> Iterator[None]:
         _forced.remove(way)
 
 
-class Kernel(CPUDispatcher):
+class Kernel:
     """A loop that is called from Python: loaded, compiled, or interpreted."""
 
-    work: LoopWork
-    outer: bool
+    __module__: str
+    __qualname__: str
     spent = noted = 0
     limit = -1
-    kept: _Kept | None = None
+    kept: Kept | None = None
+    made: Any = None
+
+    def __init__(
+        self, function: Callable[..., Any], work: LoopWork, options: dict[str, Any], *, outer: bool
+    ) -> None:
+        update_wrapper(self, function)
+        self.py_func, self.work, self.options, self.outer = function, work, options, outer
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop; what an interpreted one calls is interpreted too."""
         if _here.interpreting:
             return self.py_func(*args)
         if self.outer and self._compiled(args):
-            return super().__call__(*args)
+            return self.dispatcher(*args)
         _here.interpreting = True
         try:
             # Whole numbers wrap as they do when compiled. A division by 0 ends both.
@@ -151,13 +145,23 @@ class Kernel(CPUDispatcher):
         finally:
             _here.interpreting = False
 
+    def __reduce__(self) -> str:
+        """Found by its name, like the function that it was."""
+        return self.__qualname__
+
     def _compiled(self, args: tuple[Any, ...]) -> bool:
         """Whether it is compiled already, or the work of all calls is worth that."""
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            return False
         if _forced:
             return _forced[-1] == "compiled"
-        if self.overloads or self.work is None or self._cache.exists():
+        if self.overloads or self.work is None:
             return True
         work = self.work(*args) if callable(self.work) else self.work * _elements(args)
+        if not _worth_loading(work):
+            return False
+        if self._cache.exists():
+            return True
         with _counting:
             if self.limit < 0:
                 missing = [loop for loop in self.tree() if not loop._cache.exists()]
@@ -176,23 +180,46 @@ class Kernel(CPUDispatcher):
         below = (value for _, value in _names(self.py_func) if isinstance(value, Kernel))
         return {self}.union(*(loop.tree() for loop in below))
 
-    def compile(self, sig: Any) -> Any:
-        """Load or compile the loop for some types of arguments; one process at a time."""
-        with global_compiler_lock:
-            try:
-                return super().compile(sig)
-            finally:
-                self._cache.release()
+    @property
+    def dispatcher(self) -> Any:
+        """What numba knows of the loop. Loads numba."""
+        from headcount.loops import dispatcher
+
+        with _making:
+            if self.made is None:
+                self.made = dispatcher(self)
+        return self.made
 
     @property
-    def _cache(self) -> _Kept:  # made late, as all that a loop calls must be there
+    def overloads(self) -> Any:
+        """What is compiled or loaded here, by types of arguments."""
+        return {} if self.made is None else self.made.overloads
+
+    @property
+    def _numba_type_(self) -> Any:  # asked for where another loop names this one
+        return self.dispatcher._numba_type_
+
+    @property
+    def targetoptions(self) -> Any:
+        """Where numba looks whether to put the loop into those that call it."""
+        return self.dispatcher.targetoptions
+
+    @property
+    def _cache(self) -> Kept:  # made late, as all that a loop calls must be there
+        from headcount.loops import Kept
+
         if self.kept is None:
-            self.kept = _Kept(self.py_func)
+            self.kept = Kept(self.py_func)
         return self.kept
 
-    @_cache.setter
-    def _cache(self, _: object) -> None:
-        """Numba begins with a cache that keeps nothing."""
+
+def _worth_loading(work: int) -> bool:
+    """Whether numba is there already, or the work of all calls so far is worth loading it."""
+    if "numba" in sys.modules:
+        return True
+    with _counting:
+        _unloaded.spent += work
+        return _unloaded.spent > LOADING
 
 
 def _elements(value: Any) -> int:
@@ -252,123 +279,3 @@ def _names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     for name in sorted(set(kinds) & known.keys() - named):
         if hasattr(known[name], "_fields"):
             yield name, known[name]
-
-
-def folder() -> Path:
-    """Where compiled loops are kept, below it by module."""
-    own = Path(os.environ.get("NUMBA_CACHE_DIR", ""))  # a user's own setting stands
-    top = own if own.is_absolute() else user_cache() / "compiled"
-    return top / f"numba-{numba.__version__}-{sys.implementation.cache_tag}"
-
-
-@cache
-def _writable(path: Path) -> bool:
-    try:
-        make_private(path)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError as error:
-        log.warning("compiled loops cannot be kept, so each run compiles them anew: %s", error)
-        return False
-    return True
-
-
-@cache
-def _say_once() -> None:
-    log.info("compiling loops, once for this version of headcount: some seconds each")
-
-
-class _Locator(caching._CacheLocator):
-    """A place for one function by what it does. Numba's own go by the path of its file."""
-
-    def __init__(self, function: Callable[..., Any], file: str) -> None:
-        self._py_file = file
-        self._digest = digest(function)
-        self._folder = folder() / function.__module__
-
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> _Locator:
-        return cls(function, file)
-
-    def get_cache_path(self) -> str:
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        return self._digest
-
-    def get_disambiguator(self) -> str:
-        return self._digest
-
-
-class _Impl(caching.CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # noqa: RUF012 (numba declares it so)
-
-
-class _Kept(caching.FunctionCache):
-    """What is kept of one loop. Nothing that happens to it does more than cost time."""
-
-    _impl_class = _Impl
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        self._index = Path(self._cache_file._index_path)
-        self._lock: FileLock | None = None
-        if not _writable(self._index.parent.parent):
-            self._enabled = False
-
-    def exists(self) -> bool:
-        """Whether the loop is kept, for some types of arguments."""
-        return self._enabled and self._index.exists()
-
-    def spent(self) -> int:
-        """The work that earlier processes had with the loop while it was not compiled."""
-        try:
-            return int(self._index.with_suffix(".spent").read_text())
-        except (OSError, ValueError):
-            return 0
-
-    def note(self, spent: int) -> None:
-        """Let later processes know of the work."""
-        if self._enabled:
-            with suppress(OSError):
-                make_private(self._index.parent)
-                self._index.with_suffix(".spent").write_text(str(spent))
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What is kept for these types. If nothing is, the caller is the one to compile it."""
-        found = self._loaded(sig, target_context)
-        if found is None and self._enabled:
-            self._wait()
-            found = self._loaded(sig, target_context)  # another process may have made it meanwhile
-        return found
-
-    def _loaded(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except _UNREADABLE as error:
-            log.warning("%s: cannot be read, so it is made anew: %s", self._index, error)
-            self._index.unlink(missing_ok=True)
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code; a full disk costs time and nothing else."""
-        try:
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError as error:
-            log.warning("%s: compiled code cannot be kept: %s", self._index, error)
-
-    def _wait(self) -> None:
-        lock = FileLock(self._index.with_suffix(".lock"))
-        _say_once()
-        try:
-            make_private(self._index.parent)
-            lock.acquire(timeout=WAIT)
-        except (OSError, NotImplementedError) as error:  # held for long, or no locks here at all
-            log.info("%s: compiled without waiting for others: %s", self._index, error)
-            return
-        self._lock = lock
-
-    def release(self) -> None:
-        """Let others load what was compiled."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None

@@ -40,12 +40,14 @@ class Marker:
                  changes in a later version is another setting
         makes    whether it makes the people of a generated population, or only chooses from them
         secret   whether it may be computed from confidential data, and so is never published
+        was      its first name, if it has another now: the one by which digests know it
     """
 
     shapes: bool = True
     stated: bool = False
     makes: bool = True
     secret: bool = False
+    was: str = ""
 
 
 APART = Marker(shapes=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import logging
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from headcount.errors import HeadcountError, RunError
 
@@ -230,6 +231,14 @@ def write_bytes_atomic(path: Path, data: bytes, *, mode: int | None = None) -> N
 def write_text_atomic(path: Path, text: str) -> None:
     """Write UTF-8 text with the guarantee of ``write_bytes_atomic``; newlines stay as given."""
     write_bytes_atomic(path, text.encode("utf-8"))
+
+
+def from_json(text: str | bytes) -> Any:
+    """What JSON says; text that is nested too deeply is a ValueError, like any other damage."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def sync_directory(directory: Path) -> None:

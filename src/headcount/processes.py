@@ -76,6 +76,17 @@ def environment(*without: Path) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": places, "PYTHONSAFEPATH": "1"}
 
 
+def clean_import_path() -> None:
+    """Let no Python that a library starts import from the folder of this process.
+
+    An empty or relative name in ``PYTHONPATH`` is there, or below it.
+    """
+    places = os.environ.pop("PYTHONPATH", "").split(os.pathsep)
+    named = [one for one in places if Path(one).is_absolute()]
+    if kept := [one for one in named if _real(one) != _real(".") or _real(one) == _real(HOME)]:
+        os.environ["PYTHONPATH"] = os.pathsep.join(kept)
+
+
 def apart() -> dict[str, Any]:
     """How a process is started that answers this one: a signal to a whole group is not for it.
 
@@ -104,6 +115,7 @@ def own_process() -> None:
     nothing from the folder that this one works in.
     """
     os.environ["PYTHONSAFEPATH"] = "1"
+    clean_import_path()
     usual = (signal.SIG_DFL, signal.default_int_handler)
     for name in ("SIGINT", "SIGTERM", "SIGHUP") if current_thread() is main_thread() else ():
         number = getattr(signal, name, None)

@@ -140,12 +140,13 @@ def shaping(value: Any, *, secret: bool = True) -> Any:
 
     Without defaults, so that a key which a later version adds leaves old digests alone; a field
     marked as stated is there in any case. Fields marked as secret are left out of whatever is
-    published, with ``secret=False``.
+    published, with ``secret=False``. Its keys are words that key noise: ``tests/golden`` holds
+    them, and a field that is renamed is marked with what it was.
     """
     if is_dataclass(value) and not isinstance(value, type):
         marks = _marks(value.__class__)
         return {
-            field.name: shaping(found, secret=secret)
+            _first_name(value.__class__, field.name): shaping(found, secret=secret)
             for field in _settable(value)
             if all(mark.shapes and (secret or not mark.secret) for mark in marks[field.name])
             and (
@@ -166,7 +167,7 @@ def making(value: Any) -> dict[str, Any]:
     """What of a generated population's settings makes its people, whatever is chosen from them."""
     marks = _marks(value.__class__)
     return {
-        field.name: to_table(getattr(value, field.name))
+        _first_name(value.__class__, field.name): to_table(getattr(value, field.name))
         for field in _settable(value)
         if all(mark.makes for mark in marks[field.name])
     }
@@ -206,6 +207,11 @@ def _default(field: Field[Any]) -> Any:
     if field.default_factory is not MISSING:
         return field.default_factory()
     return field.default
+
+
+def _first_name(cls: type, field: str) -> str:
+    """What digests call a field, whatever it is called now."""
+    return next((mark.was for mark in _marks(cls)[field] if mark.was), field)
 
 
 @cache

@@ -1,5 +1,6 @@
 """Intervals of withheld cells against counting every table there is."""
 
+from functools import cache
 from itertools import product as pairs
 
 import numpy as np
@@ -8,27 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.attacks.intervals import UNBOUNDED, intervals
-from headcount.bench.suppression_workloads import random_table
 from headcount.errors import InputError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees
+from tests.support.additive_tables import random_table
 
 SHAPE = (2, 3)
 
 
+MADE = product_of_trees(flat(SHAPE[0]), flat(SHAPE[1]))
+ROW, COLUMN = (1 + one.ravel() for one in np.indices(SHAPE))
+
+
 def table(inner):
-    made = product_of_trees(flat(SHAPE[0]), flat(SHAPE[1]))
-    row, column = (one.ravel() for one in np.indices(SHAPE))
-    return made, made.fill([1 + row, 1 + column], np.ravel(inner))
+    return MADE, MADE.fill([ROW, COLUMN], np.ravel(inner))
 
 
+@cache
 def every_table(top):
-    made = product_of_trees(flat(SHAPE[0]), flat(SHAPE[1]))
-    row, column = (one.ravel() for one in np.indices(SHAPE))
-    for counts in pairs(range(top + 1), repeat=SHAPE[0] * SHAPE[1]):
-        yield made.fill([1 + row, 1 + column], counts)
-
-
-TABLES = np.array(list(every_table(4)))
+    """Made when it is needed: every worker reads this file, and one of them runs it."""
+    inner = pairs(range(top + 1), repeat=SHAPE[0] * SHAPE[1])
+    return np.array([table(counts)[1] for counts in inner])
 
 
 @settings(max_examples=60, deadline=None)
@@ -39,7 +39,8 @@ TABLES = np.array(list(every_table(4)))
 def test_intervals_are_those_of_all_tables_that_fit(inner, hidden):
     made, values = table(inner)
     withheld = np.array([False, *hidden])
-    fits = TABLES[(TABLES[:, ~withheld] == values[~withheld]).all(axis=1)]
+    tables = every_table(4)
+    fits = tables[(tables[:, ~withheld] == values[~withheld]).all(axis=1)]
     high = np.full(12, np.inf)
     high[made.cells(*np.indices(SHAPE) + 1).ravel()] = 4  # as far as tables were counted
     found = intervals(made.additive, values, withheld, high=high)

@@ -11,14 +11,13 @@ from scipy.sparse import csr_array
 from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import agreement, knowledge_of
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.schema import Schema, load_schema
 from headcount.tabulate.published import supported, tables
 from tests.attacks.small_blocks import PAIRS, SMALL, TINY, consistent, flat, hold, knowledge, table
 from tests.solve.test_worker import busy
+from tests.support.persons import agreement, block_people, knowledge_of
 
 FINE = load_schema("persons-2010")
 NO_SEARCH = Effort(nodes=0)

@@ -11,11 +11,10 @@ from scipy.sparse import csr_array
 from headcount.attacks.knowledge import Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import knowledge_of
 from headcount.schema import load_schema
 from headcount.tabulate.published import supported, tables
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold, table
+from tests.support.persons import block_people, knowledge_of
 
 COUNTS = np.array([[1, 0, 2, 1, 0, 0, 1, 3]])
 

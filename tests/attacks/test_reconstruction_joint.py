@@ -9,11 +9,10 @@ from scipy.sparse import csr_array
 from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import agreement, knowledge_of
 from headcount.schema import load_schema
 from headcount.tabulate.counts import adder
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, table
+from tests.support.persons import agreement, block_people, knowledge_of
 
 FINE = load_schema("persons-2010")
 

@@ -20,8 +20,6 @@ from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
 from headcount.attacks.reconstruction import Rebuilt, Reconstruct, Reconstruction, reconstruct
 from headcount.attacks.reidentification import NOBODY, Reidentify
 from headcount.attacks.variability import Effort
-from headcount.bench.persons import block_people
-from headcount.bench.reconstruction import knowledge_of
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.truth import Truth
@@ -35,6 +33,7 @@ from headcount.report.model import Table
 from headcount.schema import load_schema
 from headcount.tabulate.counts import adder
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold
+from tests.support.persons import block_people, knowledge_of
 
 Changed = tuple[KnownTable, ...]
 

@@ -14,8 +14,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from headcount.bench import benchmarks
-from headcount.bench.figures import Reading
 from headcount.cli.app import main
 from headcount.privacy import Ledger, SpendState
 from headcount.report.model import CONFIDENTIAL_BANNER
@@ -67,7 +65,7 @@ def town(tmp_path: Path) -> Path:
 
 
 STUDIES = ("study flaxman-2019", "study petti-flaxman-2020")
-VERBS = ("demo", "init", "protect", "check", "close", "evaluate", *STUDIES, "bench")
+VERBS = ("demo", "init", "protect", "check", "close", "evaluate", *STUDIES)
 BOOK = ("ledger init", "ledger show", "ledger history", "ledger void")
 
 
@@ -85,7 +83,7 @@ def test_the_help_of_all_names_every_verb_with_an_example(headcount: Headcount):
     for arguments in (("--help",), ("-h",)):
         answer = headcount(*arguments)
         assert answer.code == 0
-        for verb in ("demo", "protect", "check", "evaluate", "study", "bench", "ledger"):
+        for verb in ("demo", "protect", "check", "evaluate", "study", "ledger"):
             assert f"headcount {verb}" in answer.out
 
 
@@ -362,40 +360,14 @@ def test_totals_in_every_currency(
     assert total in headcount("ledger", "init", book, "--dataset", "town", *options).out
 
 
-def test_bench_lists_its_questions(headcount: Headcount):
-    answer = headcount("bench")
-    assert answer.code == 0
-    for name, benchmark in benchmarks().items():
-        assert name in answer.out
-        assert benchmark.question in answer.out
-
-
-def test_an_unknown_benchmark(headcount: Headcount, tmp_path: Path):
-    answer = headcount("bench", "speed", "--json", tmp_path / "x.json")
-    assert answer.code == 2
-    assert "headcount bench: found 'speed', expected one of all, audit, " in answer.err
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_bench_prints_and_writes_readings_with_the_facts(
-    headcount: Headcount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    readings = [
-        Reading("draws", 1234.5, "1/s", "on one core"),
-        Reading("share", 0.25, "%"),
-    ]
-    monkeypatch.setattr("headcount.bench.start.measure", lambda: readings)
-    answer = headcount("bench", "start", "--json", tmp_path / "start.json")
-    assert answer.code == 0
-    assert "draws" in answer.out
-    assert "1,234 1/s  (on one core)" in answer.out
-    written = json.loads((tmp_path / "start.json").read_text())
-    (result,) = written["results"]
-    assert (result["name"], result["passed"]) == ("start", True)
-    first = result["readings"][0]
-    assert (first["what"], first["value"], first["unit"]) == ("draws", 1234.5, "1/s")
-    assert first["note"] == "on one core"
-    assert {"machine", "processor", "system", "versions"} <= set(written["machine"])
+def test_the_old_way_to_a_benchmark_says_the_new_one(headcount: Headcount):
+    for line in ("bench", "bench noise --quick", "bench --help"):
+        answer = headcount(*line.split())
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err == (
+            "error: headcount bench: benchmarks are run from a clone of the repository: "
+            "make bench NAME=...\n"
+        )
 
 
 def test_study_refuses_nonsense_before_it_starts(headcount: Headcount, tmp_path: Path):

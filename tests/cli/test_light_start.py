@@ -31,6 +31,18 @@ epsilon = 1
 [run]
 out = "out"
 """
+SMALL = """
+[population]
+kind = "uniform"
+people = 500
+depth = 2
+mean = 10
+[mechanism]
+name = "geometric"
+epsilon = 1
+[run]
+out = "out"
+"""
 
 
 def loaded(script: str, among: tuple[str, ...], folder: Path) -> tuple[list[str], str]:
@@ -66,6 +78,14 @@ def test_a_run_loads_nothing_that_only_others_need(tmp_path: Path):
     script = COMMAND.format(words="'protect', 'config.toml'")
     assert loaded(script, LATER, tmp_path)[0] == []
     assert (tmp_path / "out/release/receipt.json").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "protect"])
+def test_a_small_run_compiles_and_loads_no_loop(tmp_path: Path, command: str):
+    (tmp_path / "config.toml").write_text(SMALL)
+    script = COMMAND.format(words=f"'{command}', 'config.toml'")
+    assert loaded(script, ("numba",), tmp_path)[0] == []
+    assert (tmp_path / "out/release/receipt.json").exists() == (command == "protect")
 
 
 def test_the_check_can_fail(tmp_path: Path):

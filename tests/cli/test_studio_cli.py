@@ -15,12 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
+from headcount.cli.studio import opened
 from headcount.errors import RunError
 from headcount.processes import environment
-from headcount.run.browser import opened
-from headcount.run.folder import Folder
-from headcount.run.jobs import Jobs
 from headcount.studio.app import Studio
+from headcount.studio.folder import Folder
+from headcount.studio.jobs import Jobs
 from headcount.studio.serve import HOST, Server
 from tests.run.town import write_config, write_town
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.docs.examples import examples
-from tests.fuzz.base import CONFIGS, tree
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.config.schema import config_schema, where
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.registry import MECHANISMS, POPULATIONS
+from tests.docs.examples import examples
+from tests.fuzz.base import CONFIGS, tree
 
 SCHEMA = config_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.run.test_topdown_protect import BOUNDS, HEAD, INVARIANT, QUERIES, TOWN, WHOLE, town
-from tests.run.town import write_config
 
 import headcount as hc
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError
 from headcount.run.protect import prepare_run
+from tests.run.test_topdown_protect import BOUNDS, HEAD, INVARIANT, QUERIES, TOWN, WHOLE, town
+from tests.run.town import write_config
 
 __all__ = ["town"]  # a fixture
 

@@ -7,6 +7,7 @@ import re
 import shlex
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Block:
         return tomllib.loads(self.text)
 
 
+@cache
 def blocks() -> tuple[Block, ...]:
     """Every fenced block of every page."""
     found = []
@@ -45,6 +47,7 @@ def blocks() -> tuple[Block, ...]:
     return tuple(found)
 
 
+@cache
 def commands() -> tuple[tuple[str, list[str]], ...]:
     """Every command of an indented block: where it stands, and its words without `headcount`."""
     found = []

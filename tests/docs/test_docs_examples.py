@@ -22,7 +22,7 @@ EXAMPLES = {example.name: example for example in examples()}
 NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}
 """Languages of blocks that are run elsewhere."""
 
-LONG = {"study", "demo", "bench", "compare"}
+LONG = {"study", "demo", "compare"}
 """Commands of minutes: their words are checked here, their work by the tests of their own."""
 
 Headcount = Callable[..., str]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headcount.bench.spark_cluster import PATIENCE, cluster
 from headcount.noise import RunKey
 from headcount.run.protect import protect_run
 from tests.engines.search import found
 from tests.engines.spark import need_spark
+from tests.support.spark_cluster import PATIENCE, cluster
 
 pytestmark = pytest.mark.spark
 

@@ -23,6 +23,7 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population import Population
 from headcount.release import Release
 from headcount.release.foreign import read_foreign
+from headcount.report.html import render_html
 
 SCHEMA = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("age", ("young", "old"))))
 PLACES = hc.Geography(
@@ -41,8 +42,8 @@ def people(*counts: int) -> Tabulated:
 
 
 def reported(found: Evaluation, release: Release) -> None:
-    """The whole report can be made."""
-    evaluation_report(release, found.findings, recipe="x", public=False)
+    """The whole report can be made, and shown."""
+    render_html(evaluation_report(release, found.findings, recipe="x", public=False))
 
 
 def test_one_person_in_tables_without_sums_is_evaluated_without_averaging():
@@ -70,6 +71,19 @@ def test_nobody_and_one_person_are_evaluated_and_reported(mechanism, counts):
     data = people(*counts)
     release = protect(data, mechanism, seed=1)
     found = evaluate(release, Truth.of(data.counts))
+    reported(found, release)
+
+
+def test_one_count_with_two_published_values_is_attacked():
+    """An attribute of one level is the total once more: exact here, and changed to 0 there."""
+    schema = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("state", ("here",))))
+    cell = np.arange(2, dtype=np.int32)
+    place = hc.Geography(("whole",), (np.array(["whole"]),), (np.empty(0, dtype=np.int32),))
+    few = Population("few", schema, place, cell * 0, cell, count=np.array([3, 3]))
+    data = Tabulated.of(few)
+    release = protect(data, CellKey(tables="auto", exact_total=True, rule="10-5"), seed=1)
+    found = evaluate(release, Truth.of(data.counts), choice=Choice(attacks=("feasible-intervals",)))
+    assert "feasible-intervals" in {one.name for one in found.findings}
     reported(found, release)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from headcount.bench.suppression_workloads import small_table
 from headcount.errors import InputError
 from headcount.evaluation.suppressed import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement
+from tests.support.additive_tables import small_table
 
 
 @pytest.mark.parametrize("seed", range(4))

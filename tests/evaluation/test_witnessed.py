@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.suppression_workloads import random_table, small_table
 from headcount.evaluation import witnessed
 from headcount.evaluation.witnessed import check_witnesses
 from headcount.mechanisms.suppression.complementary import complement
 from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses, write_witnesses
 from headcount.tabulate.additive import from_relations
+from tests.support.additive_tables import random_table, small_table
 
 ROW = from_relations(5, [(0, [1, 2, 3, 4])])
 VALUES = np.array([17, 1, 6, 10, 0])

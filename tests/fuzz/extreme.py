@@ -6,6 +6,9 @@ The cases are those of ``valid.py``: every mechanism, kind of publication, forma
 extreme losses, scales, counts, shares and bounds, and odd names of everything. ``check`` may refuse
 a case with one clear error, and then nothing may be spent or made; cases go on until so many have
 passed. Measurements that are published are read, planned by and estimated from.
+
+As many random tables of bounds for TopDown follow, nested, crossing or recoded: what ``check`` lets
+pass completes, and every bound is kept.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from headcount.run.evaluate import evaluate_run
 from headcount.run.plan import plan_of_measurements
 from headcount.run.protect import prepare_run, protect_run
 from tests.fuzz.valid import Case, write_case
+from tests.support.drawn_bounds import run_cases as run_bounds
 
 
 @dataclass
@@ -178,7 +182,12 @@ def main() -> None:
     tally = run_cases(chosen.cases, chosen.seed, say=_say)
     for line in tally.lines():
         _say(line)
-    sys.exit(bool(tally.failures))
+    with tempfile.TemporaryDirectory() as folder:
+        first = 1_000_000 * (chosen.seed - 1)
+        seen, wrong = run_bounds(range(first, first + chosen.cases), Path(folder))
+    _say(f"random tables of bounds: {seen['completed']} completed, {seen['refused']} refused")
+    _say(f"check passed and it did not complete, or broke a bound: {wrong or 'none'}")
+    sys.exit(bool(tally.failures or wrong))
 
 
 def _say(line: str) -> None:

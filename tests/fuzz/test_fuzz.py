@@ -46,7 +46,7 @@ def test_damaged_input_is_refused_or_released_rightly(tmp_path: Path):
 WRITTEN = {
     *("OutputSettings.out", "OutputSettings.workspace", "RunSettings.out", "RunSettings.workspace"),
     *("attack difference --out", "attack link --out", "attack reconstruct --out"),
-    *("attack reidentify --out", "bench --directory", "bench --json", "compare --out"),
+    *("attack reidentify --out", "compare --out"),
     *("compare --progress_file", "demo --out", "evaluate --out", "init --out", "intervals --out"),
     *("protect --progress_file", "report --out", "ledger init --ledger"),
 }
@@ -54,7 +54,6 @@ WRITTEN = {
 ELSEWHERE = {
     "compare --config": "read by the reader of check and protect, and then by none for hours",
     "studio --folder": "a folder whose files the other commands read",
-    "bench --persons": "a benchmark of one's own file, for developers",
 }
 BY_KIND = {
     "config": {"check --config", "protect --config"},

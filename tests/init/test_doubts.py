@@ -63,7 +63,7 @@ PRECINCTS = table(
     "P{n:02},{9*p(n)+p(2*n)},{9*p(n)},{p(2*n)},{7*p(n)+p(2*n)-9},{7*p(n)},{p(2*n)-9}",
 )
 PERSONS = "district,sex,age,married\n" + "".join(
-    f"D{n % 12:02},{'mf'[n * n % 7 % 2]},{n * 37 % 91},{'yn'[n % 5 % 2]}\n" for n in range(240)
+    f"D{n % 12:02},{'mf'[n * n % 7 % 2]},{n * n * 37 % 97},{'yn'[n % 5 % 2]}\n" for n in range(240)
 )
 
 REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | None]] = {
@@ -263,6 +263,66 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"leave_out": ["ward=Norland"]},
         (7800, 12),
     ),
+    "two places and their total": (
+        "ward,population\nAbel,212\nBree,390\nNorland,602\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together: a",
+        '--leave-out "ward=Norland"',
+        {"leave_out": ["ward=Norland"]},
+        (602, 2),
+    ),
+    "one place and its total": (
+        "ward,men,women\nAbel,212,220\nNorland,212,220\n",
+        "column 'ward': found 'Abel', which has about as many people as all others together",
+        '--leave-out "ward=',
+        {"leave_out": ["ward=Norland"], "kind": "wide"},
+        (432, 1),
+    ),
+    "three places and a total of some other day": (
+        "ward,men,women\nNorland,918,1233\nAbel,212,220\nBree,390,401\nCole,310,602\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        "--kind wide",
+        {"kind": "wide"},
+        (918 + 1233 + 212 + 220 + 390 + 401 + 310 + 602, 4),
+    ),
+    "three places and a total that may be one by chance": (
+        "ward,population\nAbel,2\nBree,3\nCole,1\nNorland,6\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        "--kind wide",
+        {"kind": "wide"},
+        (12, 4),
+    ),
+    "a long table of two places and their total": (
+        "ward,sex,count\nAbel,m,21\nAbel,f,22\nBree,m,31\nBree,f,17\nNorland,m,52\nNorland,f,39\n",
+        "column 'ward': found 'Norland', which has about as many people as all others together",
+        '--leave-out "ward=Norland"',
+        {"leave_out": ["ward=Norland"]},
+        (91, 2),
+    ),
+    "a cross table of small counts": (
+        table("ward,sex,v1", "W{n//2},{'mf'[n%2]},{n*5%7}", range(24)),
+        "rows: found each combination of 'ward', 'sex' once, beside numbers in 'v1': cells of a",
+        '--count "v1"',
+        {"count": "v1"},
+        (sum(n * 5 % 7 for n in range(24)), 12),
+    ),
+    "a cross table of small counts beside each other": (
+        table("ward,sex,white,black", "W{n//2},{'mf'[n%2]},{n*5%7},{n*n%5}", range(24)),
+        "rows: found each combination of .* once, beside numbers in .*: cells of a table",
+        "--count",
+        {"kind": "people"},
+        (24, 12),
+    ),
+    "a cross table of small counts without its zeros": (
+        "ward,sex,group,v1\n"
+        + "".join(
+            f"W{n % 20:02},{'mf'[n // 20 % 2]},g{n // 40},{1 + n * 5 % 7}\n"
+            for n in Random(30).sample(range(240), 110)
+        ),
+        "rows: found each combination of 'ward', .* once, beside numbers in 'v1': cells of a table",
+        '--count "v1"',
+        {"kind": "people"},
+        None,
+    ),
     "rows that are places": (
         table("ward,type", "W{n},{'urban rural'.split()[n%2]}"),
         "rows: found every place in one row, and no column that counts people: rows are places",
@@ -290,6 +350,45 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         "--kind people",
         {"kind": "people"},
         (12, 5),
+    ),
+    "households by their heads": (
+        table("ward,head_sex,age,class", "W{n%5},{'mf'[n*n%7%2]},{20+n*7%60},c{n%3}", range(40)),
+        "column 'head_sex': found the name of the head of a household: rows are households, not",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "counts of households by their heads": (
+        table("ward,sex of head,count", "W{n//2},{'mf'[n%2]},{n*100}"),
+        "column 'sex of head': found 'head': counts of something else than people",
+        "--kind long",
+        {"kind": "long", "count": "count"},
+        (7800, 7),
+    ),
+    "heads of households": (
+        table("ward,sex,age,relationship", "W{n%5},{'mf'[n*n%7%2]},{20+n*7%60},head", range(40)),
+        "column 'relationship': found the same in every row, as of heads of households: rows are",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "households by their size": (
+        table("ward,sex,age,hhsize", "W{n%5},{'mf'[n*n%7%2]},{n*7%60},{1+n%3}", range(40)),
+        "column 'hhsize': found sizes of households that are not those of people who live together",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
+    ),
+    "homes and who answered for them": (
+        table(
+            "ward,sex,age,home",
+            "W{n%5},{'mf'[n*n%7%2]},{20+n*n*7%60},{('owned','rented')[n%3>0]}",
+            range(40),
+        ),
+        "column 'home': found what homes have, beside ages of adults only: rows are households",
+        "--kind people",
+        {"kind": "people"},
+        (40, 5),
     ),
     "weights": (
         PERSONS.replace("married", "PERWT").replace(",y\n", ",120.5\n").replace(",n\n", ",37\n"),
@@ -449,13 +548,55 @@ def test_a_sign_in_place_of_a_count_is_never_0(tmp_path: Path, sign: str, total:
     path = written(tmp_path, "\n".join([header, *lines]))
     with pytest.raises(InputError, match=r"in place of a count|a total that does not add up"):
         size(path)
-    if sign in ("", "NA", "..", "-") and not total:
-        assert size(path, blank_counts="zero") == (197 * 78 - 500, 12)
+    if not total:
+        said = "zero" if sign in ("", "NA", "..", "-") else "withheld"
+        assert size(path, blank_counts=said) == (197 * 78 - 500, 12)
+        assert size(path, blank_counts="withheld") == (197 * 78 - 500, 12)
+        if said == "withheld":
+            with pytest.raises(InputError, match="in place of a count"):
+                size(path, blank_counts="zero")
         message = (
             r"column 'men', line 6: found .* in place of a count, expected whole numbers: what"
         )
         with pytest.raises(InputError, match=message):
             size(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("ward,men,women", "W{n},{100*n},{'x' if n > 5 else 60-n}"),
+        ("ward,sex,count", "W{n//2},{'mf'[n%2]},{'x' if n > 5 else 60-n}"),
+    ],
+)
+def test_counts_that_are_mostly_withheld_are_counts(tmp_path: Path, header: str, row: str) -> None:
+    path = written(tmp_path, table(header, row))
+    with pytest.raises(InputError, match="found 'x' in place of a count"):
+        size(path)
+    men = 7800 if "men" in header else 0
+    assert size(path, blank_counts="withheld")[0] == men + 285
+
+
+def test_a_config_says_that_counts_are_withheld(
+    tmp_path: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, table("ward,men,women", "W{n},{100*n},{'(D)' if n == 5 else 97*n}"))
+    monkeypatch.chdir(tmp_path)
+    answer = headcount("init", "file.csv", "--yes", "--blank-counts", "withheld")
+    assert answer.code == 0, answer.err
+    said = (tmp_path / "file.toml").read_text()
+    assert 'blank_counts = "withheld" ' in said
+    answer = headcount("check", "file.toml")
+    assert answer.code == 0, answer.err
+    assert "whoever is in a count that the file withholds is not counted" in " ".join(
+        answer.out.split()
+    )
+    (tmp_path / "file.toml").write_text(said.replace('"withheld"', '"refuse"'))
+    answer = headcount("check", "file.toml")
+    assert answer.code == 2
+    assert "found '(D)', expected a whole number, 0 or more (blank_counts = \"withheld\" under" in (
+        answer.err
+    )
 
 
 def test_blanks_that_a_total_shows_to_be_nobody_are_0(tmp_path: Path) -> None:
@@ -468,6 +609,18 @@ def test_blanks_that_a_total_shows_to_be_nobody_are_0(tmp_path: Path) -> None:
     [
         (PERSONS, (240, 12), "people"),
         (PERSONS.replace(",90,", ",90+,"), (240, 12), "people"),
+        (
+            PERSONS.replace("married", "rel_to_head,religion")
+            .replace("y\n", "head,none\n")
+            .replace(",n\n", ",child,none\n"),
+            (240, 12),
+            "people",
+        ),
+        (
+            table("ward,sex,hhsize", "W{n//6%5},{'mf'[n*n%7%2]},3", range(90)),
+            (90, 5),
+            "people",
+        ),
         (table("ward,population", "W{n},{100*n}"), (7800, 12), "wide"),
         (table("ward,men,women", "W{n},{100*n},{97*n}"), (197 * 78, 12), "wide"),
         (table("ward,0-17,18-64,65+", "W{n},{p(n)},{p(2*n)},{p(3*n)}"), (THREE, 12), "wide"),
@@ -558,7 +711,7 @@ def test_an_answer_that_fits_nothing_is_refused(
     ("said", "message"),
     [
         ({"only": ["year"]}, r"only: found 'year', expected \"COLUMN=VALUE\""),
-        ({"blank_counts": "nil"}, "blank_counts: found 'nil', expected one of 'zero'"),
+        ({"blank_counts": "nil"}, "blank_counts: found 'nil', expected one of 'zero', 'withheld'"),
         ({"ages": "old"}, "ages: found 'old', expected one of 'years', 'codes'"),
         ({"kind": "table"}, "kind: found 'table', expected one of 'people'"),
     ],
@@ -766,3 +919,28 @@ def test_what_names_a_person_is_no_attribute(tmp_path: Path, name: str) -> None:
     rows = (f"W{n % 6},{'fm'[n // 6 % 2]},{n % 90},x{n % 7}\n" for n in range(600))
     made = draft(written(tmp_path, f"ward,sex,age,{name}\n" + "".join(rows)))
     assert [one.name for one in made.attributes] == ["sex", "age"]
+
+
+def test_check_asks_about_families_of_a_config_that_was_written_by_hand(
+    tmp_path: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, table("ward,pop_m,pop_f,vap_m,vap_f", "W{n},{100*n},{97*n+5},{70*n},{71*n}"))
+    monkeypatch.chdir(tmp_path)
+    answer = headcount("init", "file.csv", "--yes", "--kind", "wide")
+    assert answer.code == 0, answer.err
+    assert headcount("check", "file.toml").code == 0
+    said = (tmp_path / "file.toml").read_text()
+    assert "overlap = 1 " in said
+    by_hand = "".join(line for line in said.splitlines(keepends=True) if "overlap" not in line)
+    (tmp_path / "file.toml").write_text(by_hand)
+    answer = headcount("check", "file.toml")
+    assert answer.code == 2
+    assert "columns 'vap_m', 'vap_f': found at most 'pop_m', 'pop_f' in every row" in answer.err
+    (tmp_path / "file.toml").write_text(
+        by_hand.replace("[population]", "[population]\noverlap = 2")
+    )
+    answer = headcount("check", "file.toml")
+    assert answer.code == 0, answer.err
+    assert "for such a person the loss is up to 2 times the one that is stated" in " ".join(
+        answer.out.split()
+    )

@@ -317,10 +317,14 @@ def test_levels_that_say_all_of_something_are_totals_of_a_table_of_counts(tmp_pa
     groups = [("Male", "0-17", 1), ("Male", "18+", 2), ("Male", "All ages", 3)]
     groups += [("Female", "0-17", 4), ("Female", "18+", 5), ("Female", "All ages", 9)]
     groups += [("Both sexes", "0-17", 5), ("Both sexes", "18+", 7), ("Both sexes", "All ages", 12)]
-    rows = [f"{place},{sex},{age},{n}" for place in "AB" for sex, age, n in groups]
+    rows = [
+        f"{place},{sex},{age},{n * k}"
+        for k, place in ((1, "A"), (2, "B"))
+        for sex, age, n in groups
+    ]
     path.write_text("\n".join(["region,sex,age,count", *rows]))
     assert draft(path).exclude == {"sex": ["Both sexes"], "age": ["All ages"]}
-    assert "24 (the data are public)" in read(path, public=True)._repr_html_()
+    assert "36 (the data are public)" in read(path, public=True)._repr_html_()
 
 
 def test_a_level_of_others_is_no_total() -> None:

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import sqrt
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
 import pytest
 
@@ -228,7 +228,7 @@ def test_bits_are_taken_in_order_and_integers_by_rejection():
 
 def test_rejection_sampler_follows_the_law():
     """CKS on 20,000 draws, chi-square; and the same sample against a wrong variance."""
-    from headcount.bench.noise_fit import fit
+    from tests.support.noise_fit import fit
 
     generator = np.random.default_rng(3)
     words = iter(lambda: int(generator.integers(0, 2**64, dtype=np.uint64)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError
 from headcount.population.adding_up import (
     counted_again,
+    families_within,
     levels_below_each_other,
     nearly_sums,
     runs_that_add_up,
@@ -88,6 +90,81 @@ def test_a_cell_that_adds_up_others_is_refused_unless_overlap_says_so(tmp_path: 
         "in up to 2 cells or rows, and for such a person the loss is up to 2 times the one that is "
         "stated"
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "schema"),
+    [
+        (
+            ("pop_m", "pop_f", "vap_m", "vap_f"),
+            Schema((Attribute("of", ("pop", "vap")), Attribute("sex", ("m", "f")))),
+        ),
+        (
+            ("pop.m", "pop.f", "vap.m", "vap.f"),
+            Schema((Attribute("group", ("pop.m", "pop.f", "vap.m", "vap.f")),)),
+        ),
+        (
+            ("v1", "v2", "v3", "v4"),
+            Schema((Attribute("of", ("all", "workers")), Attribute("sex", ("m", "f")))),
+        ),
+    ],
+)
+def test_a_family_of_columns_within_another_is_refused_unless_overlap_says_so(
+    tmp_path: Path, names: tuple[str, ...], schema: Schema
+) -> None:
+    parts = PARTS[:, :2] // 3
+    rows = [
+        f"w{n},{','.join(map(str, row))}" for n, row in enumerate(np.hstack([PARTS[:, :2], parts]))
+    ]
+    path = tmp_path / "counts.csv"
+    path.write_text("\n".join([f"ward,{','.join(names)}", *rows]))
+    columns = {
+        name: dict(zip(schema.names, level, strict=True))
+        for name, level in zip(
+            names, itertools.product(*(one.levels for one in schema.attributes)), strict=True
+        )
+    }
+    message = (
+        f"columns '{names[2]}', '{names[3]}': found at most '{names[0]}', '{names[1]}' in every row"
+        ": part of the same people, who are then counted twice"
+    )
+    with pytest.raises(InputError, match=message) as error:
+        read_counts(path, schema=schema, geography="ward", columns=columns)
+    assert "overlap = 1 says that they are different people" in error.value.expected
+    once = read_counts(path, schema=schema, geography="ward", columns=columns, overlap=1)
+    assert "may be counted" not in once.one_person
+    twice = read_counts(path, schema=schema, geography="ward", columns=columns, overlap=2)
+    assert "up to 2 times the one that is stated" in twice.one_person
+
+
+def test_the_same_people_by_age_and_by_race_are_refused_unless_overlap_says_so(
+    tmp_path: Path,
+) -> None:
+    young = PARTS[:, 0] // 2
+    rows = [
+        f"w{n},{a},{b},{c},{a + b + c - d},{d}"
+        for n, (a, b, c, d) in enumerate(np.column_stack([PARTS[:, :3], young]).tolist())
+    ]
+    path = tmp_path / "counts.csv"
+    path.write_text("\n".join(["ward,white,black,asian,old,young", *rows]))
+    schema = Schema((Attribute("group", ("white", "black", "asian", "old", "young")),))
+    with pytest.raises(InputError, match="2 families with the same sum in every row: the same peo"):
+        read_counts(path, schema=schema, geography="ward")
+    read_counts(path, schema=schema, geography="ward", overlap=1)
+
+
+def test_families_that_part_people_or_are_there_by_chance_are_none() -> None:
+    sexes = [("m", "a"), ("m", "b"), ("f", "a"), ("f", "b")]
+    counts = np.hstack([PARTS[:, :2], PARTS[:, :2] // 2])
+    assert families_within(counts, sexes) is None
+    races = [("white", *key[1:]) if key[0] == "m" else ("black", *key[1:]) for key in sexes]
+    found = families_within(counts, races)
+    assert found is not None
+    assert [one.name for one in found] == ["black", "white"]
+    assert families_within(counts[:3], races) is None  # too few to tell
+    counts[19, 0] = 0
+    assert families_within(counts, races) is None
+    assert families_within(counts, [("a",), ("b",), ("c",), ("d",)]) is None
 
 
 def test_the_guarantee_says_what_it_is_for_a_person_counted_twice(tmp_path: Path) -> None:

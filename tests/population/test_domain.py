@@ -7,10 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.docs import files
-from tests.mechanisms.topdown.presets_2020 import tables
-from tests.papers.test_ipums1940 import Person, Record, Unit
-from tests.papers.test_ipums1940 import write as write_extract
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
@@ -23,6 +19,10 @@ from headcount.population.sources.h1_2020 import H12020
 from headcount.population.sources.households import HouseholdTables
 from headcount.population.sources.redistricting_2020 import Redistricting2020
 from headcount_papers.ipums1940 import Ipums1940
+from tests.docs import files
+from tests.mechanisms.topdown.presets_2020 import tables
+from tests.papers.test_ipums1940 import Person, Record, Unit
+from tests.papers.test_ipums1940 import write as write_extract
 
 
 def same_places(one: Geography | None, other: Geography | None) -> bool:

@@ -255,6 +255,27 @@ def test_counts_that_are_not_there(tmp_path: Path) -> None:
         counted(path, blank_counts="zero")
 
 
+@pytest.mark.parametrize("sign", ["x", "(D)", "c", "..", "-", ":", "NA", "", "*", "<5", "n/a", "…"])
+def test_counts_that_are_withheld(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text(f"place;f;m\na;{sign};2,0\nb;3;1\n")
+    form = Format(decimal=",")
+    key = r'\(blank_counts = "(zero|withheld)" under \[population\] reads'
+    with pytest.raises(InputError, match=rf"'f', line 2: found .* 0 or more {key}"):
+        counted(path, form=form)
+    assert counted(path, form=form, blank_counts="withheld") == [[0, 2], [3, 1]]
+
+
+@pytest.mark.parametrize("sign", ["-5", "2.5", "many", "12a", "(12", "1;2"])
+def test_what_is_no_sign_for_a_withheld_count_is_refused(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text(f'place,f,m\na,"{sign}",2\nb,3,1\n')
+    with pytest.raises(
+        InputError, match=r"'f', line 2: found .*, expected a whole number, 0 or mor"
+    ):
+        counted(path, blank_counts="withheld")
+
+
 def test_columns_of_one_cell_are_added_up(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("place,f0,f1,m0\na,1,2,3\nb,0,5,0\n")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.mechanisms.topdown.small import tree
 
 from headcount.population.quarters import Quarters
+from tests.mechanisms.topdown.small import tree
 
 PLACES = tree(("block", [2]))
 

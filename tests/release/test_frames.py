@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
-from tests.release.test_store import AGE, SCHEMAS, SEX, local, release_of, wide_release
 
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -16,6 +15,7 @@ from headcount.release.frames import counted_rows, dense, is_large, only_counted
 from headcount.release.published import PublishedCells, Rules, Thresholds
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate.published import PublishedTable
+from tests.release.test_store import AGE, SCHEMAS, SEX, local, release_of, wide_release
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)

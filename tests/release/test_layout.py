@@ -13,6 +13,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.release import CountsRelease, Release, frames
+from headcount.release import _sheets as sheets
+from headcount.release.layout import FileLayout, marginal
+from headcount.release.receipt import guarantee_to_json
+from headcount.release.store import check_files, read_release, write_release
+from headcount.schema import Schema
 from tests.release.test_frames import withheld_release
 from tests.release.test_store import (
     AGE,
@@ -24,15 +33,6 @@ from tests.release.test_store import (
     release_of,
     wide_release,
 )
-
-from headcount.errors import ConfigError, InputError
-from headcount.geography import Geography
-from headcount.release import CountsRelease, Release, frames
-from headcount.release import _sheets as sheets
-from headcount.release.layout import FileLayout, marginal
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import check_files, read_release, write_release
-from headcount.schema import Schema
 
 
 def save(release: Release, folder: Path, **layout: Any) -> Path:

@@ -56,7 +56,7 @@ def kill_runs(drive: Driver, kills: int, *, seed: int) -> Counter[str]:
             home.mkdir()
             start = begun(drive, home, **{"population": MICRODATA, **CASES[name]})
             for kill in range(number, kills, len(names)):
-                copy = start.copy(f"kill-{kill}")
+                copy = start.copy(home / f"kill-{kill}")
                 line = generator.randrange(1, start.lines + 1)
                 ended = drive(copy, line=line)["ended"]
                 assert ended == "killed", (name, line, ended)

@@ -1,7 +1,7 @@
 """Kill -9 at any point: the resumed release is the uninterrupted one, and is spent once.
 
 A run is killed once in every state that its files pass through: between two changes of its files a
-kill leaves the same files wherever it comes. ``headcount bench resume`` and ``make kills`` do many
+kill leaves the same files wherever it comes. ``make bench NAME=resume`` and ``make kills`` do many
 more, at random.
 
 Key and run id of a private release are fresh each time, so "the uninterrupted one" is made from a
@@ -16,8 +16,9 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,13 @@ class Start:
         changed = [line for line, paths in self.changes if any(part in path for path in paths)]
         return changed if part else [1, *changed]
 
-    def copy(self, name: str) -> Path:
+    def copy(self, home: Path) -> Path:
         """The begun run once more, its ledger included, under the same key."""
-        home = self.home.with_name(name)
         shutil.copytree(self.home, home)
         return home
+
+
+Begin = Callable[..., Start]
 
 
 def begun(
@@ -124,6 +127,17 @@ def begun(
     assert faults(undisturbed, contents(undisturbed / "out/release")) == []
     whole = contents(undisturbed / "out/release")
     return Start(home, whole, answer["lines"], answer["changes"])
+
+
+@pytest.fixture(scope="module")
+def begin(drive: Driver, tmp_path_factory: pytest.TempPathFactory) -> Begin:
+    """A begun run of some settings; tests copy it, so that one is enough for all of them."""
+
+    @cache
+    def made(**settings: str) -> Start:
+        return begun(drive, tmp_path_factory.mktemp("begun"), **settings)
+
+    return made
 
 
 def unpaid(home: Path) -> list[str]:
@@ -154,13 +168,13 @@ def faults(home: Path, whole: dict[str, bytes]) -> list[str]:
 
 @pytest.mark.slow
 def test_a_kill_in_each_state_of_the_files_leaves_one_spend_and_the_same_release(
-    drive: Driver, tmp_path: Path
+    drive: Driver, begin: Begin, tmp_path: Path
 ):
-    start = begun(drive, tmp_path)
+    start = begin()
     assert len(start.whole) == 6  # three levels, data dictionary, receipt, manifest
     spends, files = set(), set()
     for line in start.states():
-        home = start.copy(f"line-{line}")
+        home = start.copy(tmp_path / f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
         history = Ledger.open(home / "ledger.db").history("town")
         spends.add(tuple(spend.state for spend in history))
@@ -175,13 +189,13 @@ def test_a_kill_in_each_state_of_the_files_leaves_one_spend_and_the_same_release
 
 
 @pytest.mark.slow
-def test_kills_by_the_clock(drive: Driver, tmp_path: Path):
+def test_kills_by_the_clock(drive: Driver, begin: Begin, tmp_path: Path):
     """At no particular line: also within a system call or inside SQLite."""
-    start = begun(drive, tmp_path)
+    start = begin()
     generator = random.Random(2)
     killed = 0
     for number in range(6):
-        home = start.copy(f"clock-{number}")
+        home = start.copy(tmp_path / f"clock-{number}")
         while drive(home, seconds=generator.uniform(0.01, 0.12))["ended"] == "killed":
             killed += 1
             assert unpaid(home) == []
@@ -193,9 +207,9 @@ def test_kills_by_the_clock(drive: Driver, tmp_path: Path):
     assert killed > 0
 
 
-def test_one_run_killed_over_and_over(drive: Driver, tmp_path: Path):
-    start = begun(drive, tmp_path)
-    home = start.copy("again")
+def test_one_run_killed_over_and_over(drive: Driver, begin: Begin, tmp_path: Path):
+    start = begin()
+    home = start.copy(tmp_path / "again")
     generator = random.Random(3)
     for _ in range(12):
         ended = drive(home, line=generator.randrange(1, start.lines))["ended"]
@@ -249,17 +263,17 @@ queries = { cells = { share = "1/2" }, by_age = { by = ["age"], share = "1/2" } 
     ],
 )
 def test_topdown_killed_in_states_of_what_it_alone_writes(
-    drive: Driver, tmp_path: Path, run: str, folder: str, step: int, files: int | None
+    drive: Driver, begin: Begin, tmp_path: Path, run: str, folder: str, step: int, files: int | None
 ):
     """Level by level; the receipt too is the same to the byte.
 
     Files of the truth pass through the same three states each, so one in four shows them all.
     """
     pool = "\npool = true" if "pooled" in folder else ""
-    start = begun(drive, tmp_path, run=run, mechanism=TOPDOWN + pool)
+    start = begin(run=run, mechanism=TOPDOWN + pool)
     written = set()
     for line in start.states(folder)[::step]:
-        home = start.copy(f"line-{line}")
+        home = start.copy(tmp_path / f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
         there = [name for name in contents(home / "out") if name.startswith(folder)]
         written.add(sum(not name.endswith(".tmp") for name in there))
@@ -274,12 +288,12 @@ OPENDP = 'noise = "opendp"'
 
 
 @pytest.mark.slow
-def test_kills_after_opendp_has_drawn(drive: Driver, tmp_path: Path):
+def test_kills_after_opendp_has_drawn(drive: Driver, begin: Begin, tmp_path: Path):
     """Once all noise is recorded, the run resumes to the same release."""
-    start = begun(drive, tmp_path, run=OPENDP, at="write_release")
+    start = begin(run=OPENDP, at="write_release")
     assert len(contents(start.home / "out/internal/noise")) == 3
     for line in start.states("internal/noise"):  # which is now taken away, file by file
-        home = start.copy(f"line-{line}")
+        home = start.copy(tmp_path / f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
         assert drive(home)["ended"] == "finished"
         assert faults(home, start.whole) == [], line
@@ -287,13 +301,13 @@ def test_kills_after_opendp_has_drawn(drive: Driver, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
+def test_kills_while_opendp_draws(drive: Driver, begin: Begin, tmp_path: Path):
     """What was recorded before the kill is what is released: nothing is drawn a second time."""
-    start = begun(drive, tmp_path, run=OPENDP)
+    start = begin(run=OPENDP)
     states = start.states("internal/noise")
     recorded = set()
     for line in [*states[:3], *states[3:10:3]]:  # the first file as it is made, the others made
-        home = start.copy(f"line-{line}")
+        home = start.copy(tmp_path / f"line-{line}")
         noise = home / "out/internal/noise"
         assert drive(home, line=line)["ended"] == "killed"
         assert unpaid(home) == []
@@ -320,17 +334,19 @@ def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
     ("broken", "fault"),
     [("another key", "tract.parquet differs"), ("no memory", "spends: ")],
 )
-def test_a_broken_resume_is_noticed(broken: str, fault: str, drive: Driver, tmp_path: Path):
-    start = begun(drive, tmp_path)
-    home = start.copy("broken")
+def test_a_broken_resume_is_noticed(
+    broken: str, fault: str, drive: Driver, begin: Begin, tmp_path: Path
+):
+    start = begin()
+    home = start.copy(tmp_path / "broken")
     assert drive(home, at="finished_receipt", broken=broken)["ended"] == "killed"
     assert drive(home, broken=broken)["ended"] == "finished"
     assert any(one.startswith(fault) for one in faults(home, start.whole))
 
 
-def test_a_spend_after_the_noise_is_noticed(drive: Driver, tmp_path: Path):
-    start = begun(drive, tmp_path)
-    home = start.copy("broken")
+def test_a_spend_after_the_noise_is_noticed(drive: Driver, begin: Begin, tmp_path: Path):
+    start = begin()
+    home = start.copy(tmp_path / "broken")
     assert drive(home, at="_digest", broken="late spend")["ended"] == "killed"
     assert "tract.parquet is written and nothing is spent" in unpaid(home)
 

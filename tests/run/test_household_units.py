@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.bench.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 from headcount.errors import PrivacyError, RunError
 from headcount.evaluation.evaluate import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
@@ -19,6 +18,7 @@ from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
 from headcount.run.side_by_side import refuse_other_data, side_by_side
 from tests.run.town import LEDGER, contents, make_ledger, write_config
+from tests.support.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 
 HOUSEHOLD = 'epsilon = 1\nunit = "household-change-one"\nlargest_household = 3\n'
 GEOMETRIC = f'name = "geometric"\n{HOUSEHOLD}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.metadata import distributions
@@ -14,10 +15,10 @@ import pytest
 
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
-from headcount.processes import HOME, environment, import_places
+from headcount.processes import HOME, clean_import_path, environment, import_places
 from headcount.registry import MECHANISMS
-from headcount.run.jobs import Jobs
 from headcount.solve import worker
+from headcount.studio.jobs import Jobs
 from tests.attacks.small_blocks import PAIRS, TINY, knowledge
 from tests.attacks.test_solver_aborts import COUNTS
 from tests.engines.spark import need_spark
@@ -111,6 +112,21 @@ def test_commands_in_the_folder_run_none(beside: Path, how: str):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["the command", "by name", "by name, safely"])
+def test_commands_with_the_folder_on_the_path_of_imports_run_none(beside: Path, how: str):
+    """As by "export PYTHONPATH=$PYTHONPATH:/lib", where the empty name is the folder worked in."""
+    (beside / "parts").mkdir()
+    for name in PLANTED:
+        shutil.copy(beside / f"{name}.py", beside / "parts")
+    safely = ["-P"] if how.endswith("safely") else []
+    by_name = [sys.executable, *safely, "-m", "headcount"]
+    command = [script("headcount")] if how == "the command" else by_name
+    names = ["", "parts", ".", str(beside), str(HOME)]
+    start(beside, *command, "protect", "config.toml", PYTHONPATH=os.pathsep.join(names))
+    assert ran(beside) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["protect", "compare"])
 def test_jobs_of_the_studio_run_none(beside: Path, what: str, monkeypatch: pytest.MonkeyPatch):
     # As by "export PYTHONPATH=$PYTHONPATH:/lib", where the empty name is the folder worked in.
@@ -150,6 +166,9 @@ def test_spark_started_in_the_folder_runs_none(beside: Path):
     need_spark()
     program = "from headcount.engines.spark import SparkEngine as S; print(*S().map(abs, [-1, -2]))"
     assert start(beside, sys.executable, "-P", "-c", program).splitlines()[-1] == "1 2"
+    # Python itself has loaded what it needs: the names are for those that Java starts.
+    named = f"import os, pyspark; os.environ['PYTHONPATH'] = ':.'; {program}"
+    assert start(beside, sys.executable, "-P", "-c", named).splitlines()[-1] == "1 2"
     assert ran(beside) == []
 
 
@@ -167,6 +186,12 @@ def test_another_process_imports_from_here_but_for_folders_of_data(
     assert import_places(kept) == (str(HOME),)
     assert environment()["PYTHONPATH"] == os.pathsep.join([str(kept), str(HOME)])
     assert environment()["PYTHONSAFEPATH"] == "1"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(named[:6]))
+    clean_import_path()
+    assert os.environ["PYTHONPATH"] == str(kept)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "."]))
+    clean_import_path()
+    assert "PYTHONPATH" not in os.environ
     monkeypatch.chdir(HOME)  # a clone, used where it is
     assert str(HOME) in import_places()
     script = str(kept / "script.py")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.objective import objective
+from tests.support.dense import Margin, from_dense
 
 
 @dataclass(frozen=True, eq=False)

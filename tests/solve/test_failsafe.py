@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.golden import reopen
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.failsafe import estimate, rescue, round_kept
 from headcount.solve.feasibility import clashes
@@ -19,6 +17,7 @@ from headcount.solve.objective import objective
 from headcount.solve.passes import FitPass
 from headcount.solve.target_rounding import RoundPass, margin_counts, target_distance
 from tests.solve.tiny import bounds_hold, dense, every_choice
+from tests.support.dense import Margin, from_dense, reopen, side_by_side
 
 # Six cells, type (3) x age (2); the margin by age is kept, the types are bounded.
 TYPE = np.repeat(np.arange(3), 2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import event, given, settings
 
-from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.problems import problem
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import Violation
 from headcount.solve.feasibility import clashes
 from tests.solve.tiny import CROSS, NESTED, bounds_hold, every_share, problems
+from tests.support.dense import Margin, from_dense, side_by_side
+from tests.support.problems import problem
 
 FREE = int(NO_BOUND)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem
 from headcount.solve._held import even_prices, held_direction, held_slots, pivots, precondition
 from headcount.solve._kernel import own_answers, start_bands, start_centres
 from headcount.solve._pack import pack
@@ -21,6 +20,7 @@ from headcount.solve._ssn import (
 )
 from headcount.solve.leastsquares import _bounds
 from headcount.solve.passes import fitting, hold, solve_passes
+from tests.support.pass_problems import TOTALS_FIRST, pass_problem
 
 SHIFT = 1e-6
 

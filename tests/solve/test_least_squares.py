@@ -7,8 +7,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
-from headcount.bench.problems import SETTINGS, problem
 from headcount.solve import _kernel as kernel
 from headcount.solve import general
 from headcount.solve._newton import STUCK
@@ -17,6 +15,8 @@ from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import margins, objective, violation
 from headcount.solve.outcome import Solver, Status
 from tests.solve.least_squares_cases import random_case, reference
+from tests.support.dense import Margin, from_dense, side_by_side, to_dense
+from tests.support.problems import SETTINGS, problem
 
 
 def solve(batch: Batch) -> np.ndarray:

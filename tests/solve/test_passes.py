@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
-from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem
 from headcount.errors import HeadcountError
 from headcount.solve import _kernel
 from headcount.solve._coarse import coarsen, shares_by_totals
@@ -23,6 +21,8 @@ from headcount.solve.outcome import Solver, Status
 from headcount.solve.passes import FitPass, freeze, solve_passes
 from headcount.solve.rounding import round_batch
 from tests.solve.least_squares_cases import random_case, reference
+from tests.support.dense import Margin, from_dense, side_by_side, to_dense
+from tests.support.pass_problems import TOTALS_FIRST, pass_problem
 
 
 def fitting(batch, one):

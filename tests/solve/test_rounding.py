@@ -9,8 +9,6 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.problems import problem
 from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
 from headcount.solve.mip import minimise, rounding_program
@@ -25,6 +23,8 @@ from tests.solve.tiny import (
     problems,
     spread,
 )
+from tests.support.dense import Margin, from_dense, side_by_side
+from tests.support.problems import problem
 
 
 def parts(x):

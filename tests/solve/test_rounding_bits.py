@@ -6,9 +6,9 @@ from hashlib import sha256
 
 import numpy as np
 
-from headcount.bench.dense import Margin, from_dense, on_variables
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.rounding import RoundingMethod, round_batch
+from tests.support.dense import Margin, from_dense, on_variables
 
 CELLS = 12
 NESTED = [np.arange(CELLS) // size for size in (12, 6, 2)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.solve.check import Violation, violations
+from tests.support.dense import Margin, from_dense, side_by_side
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.mip import Program, SolverError, minimise
 from headcount.solve.nesting import locate, nesting
 from headcount.solve.rounding import RoundingMethod, round_batch
 from tests.solve.test_rounding import brute_force, price
 from tests.solve.tiny import CELLS, CROSS, HALVES, SINGLES, WHOLE, dense, estimates, problems
+from tests.support.dense import Margin, from_dense
 
 FREE = int(NO_BOUND)
 

@@ -11,19 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.arrays import Ints, Ints32
-from headcount.bench.dense import Margin, from_dense, side_by_side
-from headcount.bench.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
-from headcount.bench.passes import chain_gaps
 from headcount.errors import HeadcountError
 from headcount.solve import target_programs
 from headcount.solve._chain import nest
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import violations
 from headcount.solve.feasibility import clashes
-from headcount.solve.mip import SolverError
+from headcount.solve.mip import SolverError, minimise
 from headcount.solve.passes import solve_passes
 from headcount.solve.rounding import RoundingMethod, round_batch
-from headcount.solve.target_programs import round_one_to_targets
+from headcount.solve.target_programs import round_one_to_targets, target_program
 from headcount.solve.target_rounding import (
     RoundPass,
     margin_counts,
@@ -31,10 +28,31 @@ from headcount.solve.target_rounding import (
     target_distance,
 )
 from tests.solve.tiny import CROSS, HALVES, SINGLES, WHOLE
+from tests.support.dense import Margin, from_dense, side_by_side
+from tests.support.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
 
 
 def chain(*groups):
     return RoundPass(tuple(np.array(group, np.int32) for group in groups))
+
+
+def chain_gaps(seed: int) -> list[float]:
+    """Our distance in each rounding pass less the least of HiGHS without integrality."""
+    batch = pass_problem(seed).batch
+    x = solve_passes(batch, TOTALS_FIRST, threads=1)[0].x
+    passes = rounding_passes(seed)
+    found, after = round_passes(batch, x, passes, network=True)
+    if found.broken or found.widened.any():
+        return [np.inf]
+    held: list[tuple[Ints32, Ints]] = []
+    gaps = []
+    for one, counts in zip(passes, after, strict=True):
+        program = replace(target_program(batch, x, one.queries, held), integer=False)
+        steps = minimise(program)
+        least = np.inf if steps is None else float(program.cost @ steps)
+        gaps.append(float(target_distance(batch, x, counts, one)[0]) - least)
+        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+    return gaps
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND, Batch
+from tests.support.dense import Margin, from_dense
 
 Ints = NDArray[np.int64]
 

@@ -13,8 +13,8 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlencode
 
-from headcount.run.folder import Folder
 from headcount.studio.app import Studio
+from headcount.studio.folder import Folder
 from headcount.studio.security import COOKIE, FIELD
 from headcount.studio.serve import HOST, Server
 

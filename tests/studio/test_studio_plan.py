@@ -23,7 +23,7 @@ from headcount.privacy import Guarantee
 from headcount.run.plan import domain_of
 from headcount.run.plan import plan as planned
 from headcount.run.protect import prepare_run, promise_of
-from headcount.run.wanted import (
+from headcount.studio.wanted import (
     STEPS,
     amount_for,
     at_dial,
@@ -186,7 +186,7 @@ def test_what_a_card_says_of_the_data_is_shown_after_the_banner(
             raise InputError("people.csv", place="column 'age'", found="'4711'", expected="ages")
         return promise_of(config, chain, people)
 
-    monkeypatch.setattr("headcount.run.wanted.promise_of", refused)
+    monkeypatch.setattr("headcount.studio.wanted.promise_of", refused)
     text = client.get("/plan", config="people.toml").text
     assert text.count("column &#39;age&#39;: found ..., expected ages") == 2
     assert not re.search(r"\b4711\b", text)  # not as part of a digest

@@ -29,9 +29,9 @@ from headcount.release import pack, store
 from headcount.release.directory import RunDirectory
 from headcount.release.pack import write_zip
 from headcount.release.store import read_receipt
-from headcount.run.known import comparison_folder
 from headcount.run.protect import protect_run
-from headcount.run.publish import ReleaseAgain, publish_checks
+from headcount.studio.checklist import ReleaseAgain, publish_checks
+from headcount.studio.known import comparison_folder
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
 from tests.studio.visitor import Visitor, visit
@@ -162,7 +162,7 @@ def test_checks_before_publishing_are_of_the_release_whatever_the_config_says_no
     directory = RunDirectory(release(client).parent)
     receipt = read_receipt(directory.release)
     monkeypatch.setattr(
-        "headcount.run.publish.read_receipt",
+        "headcount.studio.checklist.read_receipt",
         lambda _: {**receipt, "key_kind": "seed", "ledger": "dataset 'people'"},
     )
     found = {one.question: (one.passed, one.words) for one in publish_checks(directory)}

@@ -21,7 +21,7 @@ from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
-from headcount.run.jobs import Job
+from headcount.studio.jobs import Job
 from headcount.studio.serve import LOOK
 from tests.studio.client import Answer, Client, running
 from tests.studio.people import declare, messy_people
@@ -252,7 +252,7 @@ def test_a_check_that_takes_long_shows_that_it_is_at_work_and_leads_to_what_it_f
         go_on.wait(60)
         return protect.prepare_run(config)
 
-    monkeypatch.setattr("headcount.run.confirm.prepare_run", slow)
+    monkeypatch.setattr("headcount.studio.confirm.prepare_run", slow)
     monkeypatch.setattr("headcount.studio.run.SOON", 0.01)
     for _ in range(2):  # a second click finds the check at work
         client.post("/run/check", config=NAME)
@@ -277,7 +277,7 @@ def test_a_fault_of_a_check_is_said_without_its_numbers(
     def broken(_config: Config) -> protect.Prepared:
         raise ValueError("4711 people")
 
-    monkeypatch.setattr("headcount.run.confirm.prepare_run", broken)
+    monkeypatch.setattr("headcount.studio.confirm.prepare_run", broken)
     page = check(client)
     assert page.status == 422
     assert "a fault of headcount itself (ValueError)" in page.text

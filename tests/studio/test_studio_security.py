@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
-from headcount.run.folder import Folder
-from headcount.run.listing import plain_files
 from headcount.studio import security, serve
 from headcount.studio.app import screen_named
+from headcount.studio.folder import Folder
+from headcount.studio.listing import plain_files
 from headcount.studio.screens import SCREENS, load_all
 from headcount.studio.security import COOKIE, FIELD, MOST_BODY
 from tests.studio.client import Client, running

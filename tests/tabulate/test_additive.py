@@ -5,7 +5,6 @@ from itertools import product as pairs
 import numpy as np
 import pytest
 
-from headcount.bench.suppression_workloads import levels_tree
 from headcount.errors import InputError
 from headcount.tabulate.additive import (
     Additive,
@@ -15,6 +14,7 @@ from headcount.tabulate.additive import (
     product_of_trees,
     tree,
 )
+from tests.support.additive_tables import levels_tree
 
 
 def small_product():

@@ -15,7 +15,7 @@ from headcount.compiled import Kernel
 from headcount.testing.warm import warm
 warm(["rounding"])
 loops = [loop for loop in gc.get_objects() if isinstance(loop, Kernel)]
-print(sum(sum(loop._cache_misses.values()) for loop in loops))
+print(sum(sum(loop.dispatcher._cache_misses.values()) for loop in loops if loop.made))
 """
 
 

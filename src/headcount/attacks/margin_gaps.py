@@ -235,4 +235,5 @@ def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]
 
 def _explains_all(cells: Sequence[ChangedCells]) -> int:
     """A largest change under which any tables can be true: each leaf cell may hold one person."""
-    return sum(some.linked.additive.size + int(some.values()[0].max(initial=0)) for some in cells)
+    most = (one.value.max(initial=0) for some in cells for one in some.published.values())
+    return sum(some.linked.additive.size for some in cells) + int(sum(most))

@@ -14,7 +14,6 @@ from typer.core import TyperGroup
 from headcount._version import __version__
 from headcount.cli import (
     attack,
-    bench,
     check,
     close,
     compare,
@@ -54,7 +53,6 @@ Examples:
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
   headcount studio                                the whole way in a browser
-  headcount bench                                 what can be measured here
 
 Each command has its own --help with an example. --json prints an answer for programs, --quiet
 only where the result is. headcount --install-completion lets your shell complete commands.
@@ -73,6 +71,9 @@ RESUMES = ("protect", "estimate", "study", "demo", "compare")
 """Commands that go on where they were when they are given again."""
 
 
+MOVED = {"bench": "benchmarks are run from a clone of the repository: make bench NAME=..."}
+"""Commands that are no more, and what to do instead; each is answered for one version."""
+
 CTRL_C = 130
 
 
@@ -86,6 +87,12 @@ class StoppedError(Exception):
 
 class Commands(TyperGroup):
     """The commands; one that is stopped says what becomes of its work."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of that name; an old name says what has taken its place."""
+        if args[0] in MOVED:
+            raise HeadcountError(f"headcount {args[0]}: {MOVED[args[0]]}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; ``Any`` is click's context, which typer keeps to itself."""
@@ -150,7 +157,6 @@ app.add_typer(
 )
 app.add_typer(study.app, name="study")
 app.command("studio", short_help="The whole way in a browser.")(studio.studio)
-app.command("bench", short_help="Measure something on this machine.")(bench.bench)
 app.add_typer(ledger.app, name="ledger")
 
 

@@ -61,8 +61,7 @@ def check(
     """
     from headcount.cli.options import print_json
     from headcount.cli.reading import show_reading
-    from headcount.config.estimate import is_estimate
-    from headcount.config.load import load_config
+    from headcount.config.load import is_estimate, load_config
     from headcount.run.protect import prepare_run
     from headcount.tabulate.summary import summarize
 

@@ -44,7 +44,7 @@ def init(
         list[str] | None, typer.Option(help="No rows with this value: COLUMN=VALUE.")
     ] = None,
     blank_counts: Annotated[
-        str, typer.Option(help='"zero" if counts that are not there are 0.')
+        str, typer.Option(help='Counts that are not there are "zero" or "withheld".')
     ] = "",
     ages: Annotated[
         str, typer.Option(help='Whether small ages are "years", or "codes" of age groups.')

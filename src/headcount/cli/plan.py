@@ -72,7 +72,7 @@ def plan(
     Examples: headcount plan config.toml, headcount plan config.toml --set levels.county=0.4
     """
     from headcount.cli.options import print_json
-    from headcount.config.estimate import is_estimate
+    from headcount.config.load import is_estimate
 
     areas = [named_area(one, command="plan") for one in area]
     if is_estimate(config):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Annotated
 
@@ -41,8 +44,7 @@ def studio(
         raise RunError(
             f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
         ) from None
-    from headcount.run.browser import opened
-    from headcount.run.folder import Folder
+    from headcount.studio.folder import Folder
     from headcount.studio.screens import load_all
 
     def say_next(address: str) -> None:
@@ -60,3 +62,28 @@ def studio(
             typer.echo("No browser was found: open this address yourself.")
         server.run()
     typer.echo("the studio has stopped")
+
+
+@contextmanager
+def opened(address: str, *, title: str) -> Iterator[bool]:
+    """Open the browser by a file that only this user can read; whether one was found.
+
+    Not by the address itself: what a program is started with can be seen by everybody here. The
+    file is in a folder of the user's home that is not hidden, if there can be one: a browser in a
+    snap sees neither hidden folders nor the system's folder for temporary files.
+    """
+    import webbrowser
+
+    from headcount.files import write_text_atomic
+
+    home = Path.home()
+    place = home if os.access(home, os.W_OK) else None
+    with TemporaryDirectory(prefix=f"{title.replace(' ', '-')}-", dir=place) as folder:
+        page = Path(folder) / "open.html"
+        text = (
+            f'<!DOCTYPE html><meta charset="utf-8"><title>{title}</title>'
+            f'<meta http-equiv="refresh" content="0;url={address}">'
+            f'<a href="{address}">Open {title}</a>\n'
+        )
+        write_text_atomic(page, text)
+        yield webbrowser.open(page.as_uri())

@@ -57,12 +57,6 @@ class EstimateConfig:
         return json.dumps(to_table(self), indent=2, ensure_ascii=False) + "\n"
 
 
-def is_estimate(path: Path) -> bool:
-    """Whether a config is one of ``headcount estimate``: it has measurements and no population."""
-    data = read_toml(path, expected="a TOML config")
-    return "measurements" in data and "population" not in data
-
-
 def load_estimate(path: Path) -> EstimateConfig:
     """Read a TOML config; any fault is a ConfigError with file, key, found and expected."""
     data, source = read_toml(path, expected="a TOML config"), str(path)

@@ -33,6 +33,12 @@ LISTS = {"mechanism": MECHANISMS, "metric": METRICS, "attack": ATTACKS}
 """Tables that may stand several times, and where their names are found."""
 
 
+def is_estimate(path: Path) -> bool:
+    """Whether a config is one of ``headcount estimate``: it has measurements and no population."""
+    data = read_toml(path, expected="a TOML config")
+    return "measurements" in data and "population" not in data
+
+
 def load_config(path: Path, *, only_if: str = "") -> Config:
     """Read a TOML config; any fault is a ConfigError with file, key, found and expected.
 

@@ -28,6 +28,7 @@ from headcount.engines._by_file import HandedWork, PiecePlace
 from headcount.engines.handed import handed_folder
 from headcount.engines.protocol import InOrder
 from headcount.errors import ConfigError
+from headcount.processes import clean_import_path
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -100,6 +101,7 @@ def spark_context() -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Else PySpark looks for Spark above the folder it is started in, before its own.
     os.environ.setdefault("SPARK_HOME", _spark_home())
+    clean_import_path()  # Java, and so every Python that it starts, takes it over
     try:
         SparkContext._ensure_initialized()  # starts Java, which reads the usual configuration
     except PySparkRuntimeError:

@@ -389,10 +389,10 @@ def withheld_frame(counts: Counts, release: TablesRelease) -> pl.DataFrame:
                 "cells": truth.size,
                 "withheld": int(withheld.sum()),
                 "zeroed": int(zeroed.sum()),
-                "percent": 100 * gone / truth.size if truth.size else float("nan"),
+                "percent": 100 * gone / truth.size if truth.size else None,
                 "tables": int(one.withheld[there].all(axis=1).sum()),
                 "people": int(truth[withheld | zeroed].sum()),
                 "people_percent": 100 * float(truth[withheld | zeroed].sum()) / max(truth.sum(), 1),
             }
         )
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, schema_overrides={"percent": pl.Float64})

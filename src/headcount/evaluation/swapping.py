@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import polars as pl
 from headcount.errors import RunError
 from headcount.evaluation._base import Metric
 from headcount.evaluation.truth import Truth
+from headcount.files import from_json
 from headcount.mechanisms.swapping.report import REPORT
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -52,7 +52,7 @@ class Swapping(Metric):
 def _account(path: Path) -> dict[str, Any]:
     """The account that a run left; one that cannot be shown is refused by name."""
     try:
-        account: dict[str, Any] = next(iter(json.loads(path.read_text("utf-8")).values()))
+        account: dict[str, Any] = next(iter(from_json(path.read_text("utf-8")).values()))
         _table("", account)
         pl.DataFrame([{**row} for row in account.get("kept", [])])
     except (

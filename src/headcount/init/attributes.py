@@ -9,6 +9,7 @@ from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.init.words import PERSONAL
+from headcount.population.adding_up import OLDEST, SEXES
 from headcount.schema.bins import bin_labels
 from headcount.schema.follows import looks_like_size
 
@@ -18,15 +19,13 @@ MOST_LEVELS = 70
 MOST_CELLS = 10_000
 """Cells of the schema that is proposed."""
 
-YEARS, OLDEST = "five-year", 130
-
-SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
+YEARS = "five-year"
 
 _AGE = re.compile(
     r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
-_NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
+NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
     r"(^|.* )((age|ages|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
@@ -121,7 +120,7 @@ def why_not(column: SeenColumn, *, rows: int) -> str:
         return ""
     if PERSONAL.search(column.says):
         return "it names people, or tells when they were born or where they can be found"
-    if _NUMBERED.search(column.says):
+    if NUMBERED.search(column.says):
         return "it numbers the people of a dwelling"
     if looks_like_size(column.name):
         return "it looks like a number of people in the household, which is more than one person's"

@@ -31,10 +31,9 @@ _COUNT = re.compile(
 )
 
 
-def counts_people(column: SeenColumn) -> bool:
-    """Whether a column may count people: whole numbers, though some may be withheld."""
-    whole = column.whole or (column.numeric and not column.decimal)
-    return whole and not OTHER_UNITS.search(column.says)
+def counts_people(column: SeenColumn, *, withheld: bool = False) -> bool:
+    """Whether a column may count people; ``withheld``: though most of them are withheld."""
+    return (column.counts or (withheld and column.withheld)) and not OTHER_UNITS.search(column.says)
 
 
 def count_columns(others: Sequence[SeenColumn]) -> list[str]:
@@ -43,7 +42,7 @@ def count_columns(others: Sequence[SeenColumn]) -> list[str]:
         one
         for one in others
         if _COUNT.match(one.says)
-        and (one.whole or (one.numeric and not one.decimal))
+        and (one.counts or one.withheld)
         and one.real != ["1"]
         and one.number > 1
     ]

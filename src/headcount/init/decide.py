@@ -29,8 +29,9 @@ from headcount.init.counts import (
 )
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
-from headcount.init.told import GEOGRAPHY, KINDS, FileKind, Told
+from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
+from headcount.population.adding_up import SURE, digits
 from headcount.population.frames import AnyTable
 from headcount.population.row_choice import refuse_no_choice
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
@@ -65,6 +66,7 @@ class Draft:
         notes      what was decided, and why
         include    values of a column whose rows alone are read
         exclude    values of a column whose rows are left out
+        keep_sums  whether a place that has the people of all others is one like them
         codes      the columns of places as they are in all rows
     """
 
@@ -79,7 +81,8 @@ class Draft:
     not_counts: list[str] = field(default_factory=list)
     include: dict[str, list[str]] = field(default_factory=dict)
     exclude: dict[str, list[str]] = field(default_factory=dict)
-    blank_counts: bool = False
+    blank_counts: Blank = ""
+    keep_sums: bool = False
     epsilon: str = "1"
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -258,7 +261,8 @@ def _kind(
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
     leaf = source_of(places).codes(inside)[-1]
-    if leaf.n_unique() == inside.height and any(map(counts_people, others)):
+    counted = any(counts_people(one, withheld=True) for one in others)
+    if leaf.n_unique() == inside.height and counted:
         return "wide", "", ""
     refuse_parts_of_people(seen, others)
     counts = count_columns(others)
@@ -293,7 +297,7 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
         one
         for one in seen.columns
         if one.name not in (*places.columns, *places.others, *made.include)
-        and (one.whole or one.numeric)
+        and (one.whole or one.numeric or one.withheld)
     ]
     if told.universe:
         numeric = _of_universe(seen, numeric, told.universe)
@@ -301,7 +305,9 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
     names = [
         one.name
         for one in numeric
-        if counts_people(one) and not doubts.is_row_number(one) and not doubts.is_code(one, where)
+        if counts_people(one, withheld=True)
+        and not doubts.is_row_number(one)
+        and not doubts.is_code(one, where)
     ]
     if not names:
         raise InputError(
@@ -325,14 +331,11 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
         made.notes.append(f"not used: {listed}: no counts of people")
     for name, levels in cells.attributes:
         made.notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
-    used = [seen.column(name) for name in cells.levels_of]
-    made.blank_counts = any(one.has_gaps for one in used)
-    if made.blank_counts:
-        made.notes.append("counts: what is not there is read as 0")
+    _note_blanks(made, list(cells.levels_of), told)
     doubts_wide.refuse_totals_that_differ(
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
-    _leave_sums_out(made, inside, list(cells.levels_of))
+    _leave_sums_out(made, inside, list(cells.levels_of), told)
     doubts_wide.refuse_levels_of_wide(made, told)
 
 
@@ -350,14 +353,20 @@ def _of_universe(seen: SeenFile, numeric: Sequence[SeenColumn], universe: str) -
     return found
 
 
-def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> None:
+def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str], told: Told) -> None:
     """Rows that add up others, without a word that says so, are left out by their codes."""
     source = made.geography
     tree, unit = build_geography(inside, source, name=str(made.look.path))
-    rows = sums_of_others(numbers_of(inside, names, made.look.form), unit, tree)
+    counts = numbers_of(inside, names, made.look.form)
+    rows = sums_of_others(counts, unit, tree)
     column = made.places.columns[-1]
     codes = inside[column].gather(rows.tolist()).to_list()
     if not codes or inside.filter(inside[column].is_in(codes)).height > len(codes):
+        return
+    if digits(counts[rows]) < SURE * len(rows):  # small numbers may add up by chance
+        if told.kind is None:
+            doubts_wide.refuse_large(made.look, codes[0], column=column)
+        made.keep_sums = True
         return
     made.exclude[column] = [*made.exclude.get(column, []), *codes]
     made.notes.append(f"rows left out: {column} {', '.join(codes)}, the sum of all others")
@@ -370,7 +379,7 @@ def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask, told: Told
     made.not_counts = [one.name for one in made.look.columns if _is_count_name(one)]
     if made.kind == "long":
         made.not_counts = []
-        _long_rows(made)
+        _note_blanks(made, [made.count], told)
     if made.kind == "dwellings" and made.places.totals:
         for name in made.places.columns:
             codes = pl.Series(made.codes[name].distinct)
@@ -448,10 +457,11 @@ def _asked(one: Chosen, made: Draft, answers: Ask) -> Chosen:
     return one
 
 
-def _long_rows(made: Draft) -> None:
-    counts = made.look.column(made.count)
-    made.blank_counts = counts.has_gaps
-    if made.blank_counts:
+def _note_blanks(made: Draft, counts: Sequence[str], told: Told) -> None:
+    """Note that counts are not there: those that are left have been said or shown to be 0."""
+    columns = [made.look.column(name) for name in counts]
+    if any(len(one.present) < len(one.values) or not one.are_numbers.all() for one in columns):
+        made.blank_counts = told.blank_counts or "zero"
         made.notes.append("counts: what is not there is read as 0")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.attributes import SEXES, is_of_people
+from headcount.init.attributes import is_of_people
 from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says
 from headcount.init.doubts_wide import (
     refuse_blanks,
@@ -20,9 +20,8 @@ from headcount.init.doubts_wide import (
     refuse_withheld,
 )
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.wide import ages_of
 from headcount.init.words import MEASURED, OTHER_UNITS, POPULATION
-from headcount.population.adding_up import nearly_sums, runs_that_add_up
+from headcount.population.adding_up import SEXES, ages_of, nearly_sums, runs_that_add_up
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from headcount.init.attributes import is_of_people, single_years
-from headcount.init.doubts import is_row_number, listed, refuse, used_columns
+from headcount.init.attributes import NUMBERED, is_of_people, single_years
+from headcount.init.doubts import is_row_number, listed, refuse, says, used_columns
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import total_rows
-from headcount.init.words import OTHER_UNITS, PERSON_ID, PERSONAL, POPULATION, WEIGHT
+from headcount.init.words import (
+    DWELLING,
+    HEAD,
+    OTHER_UNITS,
+    PERSON_ID,
+    PERSONAL,
+    POPULATION,
+    RELATION,
+    WEIGHT,
+)
+from headcount.schema.follows import looks_like_size
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -22,14 +32,20 @@ if TYPE_CHECKING:
 MANY = 30
 """Rows that do not all stand in a file equally often by chance."""
 
+ADULT = 15
+"""Years of age of the youngest head of a household."""
+
 MOST_EDITIONS = 12
 """Editions of the same people in one file that are looked for."""
 
 EXPECTED = 10
 """Pairs of equal people that are expected, before it tells something that there is none."""
 
-FULL = 0.5
-"""The share of all combinations that the rows of a cross table have at least."""
+FULL, FEWEST_CELLS = 0.5, 4
+"""The share of all combinations that the rows of a cross table have at least, and how many."""
+
+MOST_CELLS, FEW_ROWS = 100_000, 1000
+"""Cells of a table whose counts are all small, and rows that are looked at first."""
 
 
 def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
@@ -133,14 +149,12 @@ def _refuse_tables(made: Draft) -> None:
                 found="the id of a person in several rows: the same people at several dates?",
                 expected="each person in one row; --kind people, if it is no person's id",
             )
-    homes = [
-        one.name for one in seen.columns if made.is_key(one) and one.number == inside.height > 1
-    ]
-    if homes and made.kind != "dwellings":
+    if made.kind != "dwellings" and (found := _household_of(made)):
+        column, why = found
         refuse(
             seen,
-            place=f"column {homes[0]!r}",
-            found="another dwelling in every row: rows are households, not people",
+            place=f"column {column!r}",
+            found=f"{why}: rows are households, not people",
             expected="the table of persons; or --count COLUMN, if one says how many people live in "
             "each; --kind people, to protect households as if they were people",
         )
@@ -169,6 +183,36 @@ def _refuse_tables(made: Draft) -> None:
     _refuse_cross_table(made)
 
 
+def _household_of(made: Draft) -> tuple[str, str] | None:
+    """A column that shows that rows are households, and why: their key, their head, their size."""
+    seen, inside = made.look, made.look.frame
+    leaf = made.geography.codes(inside)[-1]
+    ages = [one.numbers[0] for one in seen.columns if single_years(one) and one.whole]
+    adults = inside.height >= MANY and min(ages, default=0) >= ADULT
+    for one in seen.columns:
+        related = RELATION.search(one.says)
+        if made.is_key(one) and one.number == inside.height > 1:
+            return one.name, "another dwelling in every row"
+        if HEAD.search(one.says) and not related:
+            return one.name, "the name of the head of a household"
+        if (related or NUMBERED.search(one.says)) and one.number == 1 and not one.has_gaps:
+            return one.name, "the same in every row, as of heads of households"
+        if looks_like_size(one.name) and one.whole and not _are_housemates(leaf, one):
+            return one.name, "sizes of households that are not those of people who live together"
+        homes = [one.says] if DWELLING.search(one.says) else [says(value) for value in one.real]
+        if adults and one.number > 1 and homes and all(map(DWELLING.search, homes)):
+            return one.name, "what homes have, beside ages of adults only"
+    return None
+
+
+def _are_housemates(leaf: pl.Series, size: SeenColumn) -> bool:
+    """Whether of every size there are in each place as many rows as make up whole households."""
+    sizes = size.form.plain(size.values).cast(pl.Float64, strict=False).cast(pl.Int64)
+    rows = pl.DataFrame({"leaf": leaf, "size": sizes}).drop_nulls().filter(pl.col("size") > 0)
+    times = rows.group_by("leaf", "size").len()
+    return bool((times["len"] % times["size"] == 0).all())
+
+
 def _stand_again(rows: pl.DataFrame) -> bool:
     """Whether every row stands there twice, or every row three times, and so on."""
     if not rows.width:
@@ -191,29 +235,39 @@ def _refuse_cross_table(made: Draft) -> None:
         and not is_row_number(one)
         and not (one.number == inside.height and one.whole and _ID_LIKE.search(one.says))
         and not _AMOUNT.search(one.says)
+        and not PERSONAL.search(one.says)
     ]
     large = [one for one in numbers if one.decimal or one.number > 12 or not one.whole]
-    groups = [
-        one.name
-        for one in free
-        if one not in large and 1 < one.number < inside.height and not PERSONAL.search(one.says)
-    ]
-    if not large or not groups:
-        return
-    parts = inside.select(groups)
-    once = parts.n_unique() == parts.height and _pairs_expected(parts) >= EXPECTED
-    sizes = [parts[name].n_unique() for name in groups]
-    times = parts.group_by(groups).len()["len"]
-    crossed = times.n_unique() == 1 and len(times) >= max(FULL * prod(sizes), 6)
-    if once or crossed:
-        refuse(
-            seen,
-            place="rows",
-            found=f"each combination of {listed(groups)} {'once' if once else 'equally often'}, "
-            f"beside numbers in {listed([one.name for one in large])}: cells of a table",
-            expected=f'--count "{large[0].name}", if a row stands for that many people; --kind '
-            "people, if each row is one person",
-        )
+    small = [one for one in numbers if one not in large and inside.height <= MOST_CELLS]
+    for counts in (large, *([*large, one] for one in small), numbers):
+        groups = [
+            one.name
+            for one in free
+            if one not in counts
+            and 1 < one.number < inside.height
+            and not PERSONAL.search(one.says)
+        ]
+        if counts and groups and (often := _are_cells(inside.select(groups))):
+            refuse(
+                seen,
+                place="rows",
+                found=f"each combination of {listed(groups)} {often}, beside numbers in "
+                f"{listed([one.name for one in counts])}: cells of a table",
+                expected=f'--count "{counts[-1].name}", if a row stands for that many people; '
+                "--kind people, if each row is one person",
+            )
+
+
+def _are_cells(parts: pl.DataFrame) -> str:
+    """How often each combination of columns stands there, if people would not stand so."""
+    size = prod(parts[name].n_unique() for name in parts.columns)
+    if FULL * size <= parts.height:
+        times = parts.group_by(parts.columns).len()["len"]
+        if times.n_unique() == 1 and len(times) >= max(FULL * size, FEWEST_CELLS):
+            return "once" if times[0] == 1 else "equally often"
+    first = parts.head(FEW_ROWS)  # of people some are alike soon
+    alone = first.n_unique() == first.height and parts.n_unique() == parts.height
+    return "once" if alone and _pairs_expected(parts) >= EXPECTED else ""
 
 
 def _pairs_expected(parts: pl.DataFrame) -> float:

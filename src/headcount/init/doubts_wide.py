@@ -15,22 +15,24 @@ from headcount.arrays import Ints
 from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
-from headcount.init.wide import WideCells, calls_itself_total, is_partition, numbers_of
-from headcount.init.words import DWELLING, OTHER_UNITS, POPULATION, THINGS
+from headcount.init.wide import WideCells, calls_itself_total, numbers_of
+from headcount.init.words import DWELLING, HEAD, OTHER_UNITS, POPULATION, RELATION, THINGS
 from headcount.population.adding_up import (
     SURE,
     NearSum,
     counted_again,
     digits,
+    families_within,
+    is_partition,
     levels_below_each_other,
     nearly_sums,
     runs_that_add_up,
 )
-from headcount.population.whole_numbers import NO_COUNT
+from headcount.population.whole_numbers import MARKS
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
-    from headcount.init.told import Told
+    from headcount.init.told import Blank, Told
 
 
 MOST_TOLD = 12
@@ -40,15 +42,18 @@ ALIKE = 0.05
 """How far apart sums of codes of two forms may be, and still be those of the same people."""
 
 LARGE_ALONE = 4
-"""Places of which one may have as many people as all others together."""
+"""Places of which one may have about as many people as all others together."""
+
+ALL_OTHERS = 50
+"""One part in so many, by which a row may differ from the sum of all others in every column."""
 
 
-def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: str) -> None:
-    """Refuse signs in the place of counts, unless they are ``said`` to be 0."""
+def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: Blank) -> None:
+    """Refuse signs in the place of counts, unless it is ``said`` what they are."""
     for name in names:
         column = seen.column(name)
         odd = column.present.filter(~column.are_numbers)
-        if len(odd) and not (said and set(odd.to_list()) <= set(NO_COUNT)):
+        if len(odd) and not (said and odd.str.contains(MARKS[said]).all()):
             _refuse_no_counts(seen, name, column.values.is_in(odd.unique().to_list()), repr(odd[0]))
 
 
@@ -65,9 +70,10 @@ def _refuse_no_counts(seen: SeenFile, name: str, wrong: pl.Series, what: str) ->
         seen,
         place=f"column {name!r}, {seen.rows.where([int(wrong.arg_true()[0])])[0]}",
         found=f"{what} in place of a count",
-        expected="whole numbers: what is withheld or missing is not 0. --blank-counts zero, or "
-        'blank_counts = "zero" under [population], says that it is, of nothing and of '
-        f"{', '.join(map(repr, filter(None, NO_COUNT)))}",
+        expected="whole numbers: what is withheld or missing is not 0. --blank-counts zero says "
+        "that nothing, '.', '..', '-' and 'NA' are nobody; --blank-counts withheld, that whoever "
+        "is in such counts ('x', '(D)', 'c', ':', '*', '<5') is not to be counted; a config says "
+        "it with blank_counts under [population]",
     )
 
 
@@ -115,7 +121,7 @@ def refuse_families(
         _refuse_beside_one(seen, names[0], numeric, told)
         return False
     _refuse_parts(seen, cells, names, counts)
-    if not all(is_partition(name, levels) for name, levels in cells.attributes):
+    if not all(is_partition(levels) for _, levels in cells.attributes):
         refuse(
             seen,
             place="columns",
@@ -133,6 +139,8 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
         return
     constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
     words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    heads = [one for one in seen.columns if not RELATION.search(one.says)]
+    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
     words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
     if isinstance(seen.path, Path):
         words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
@@ -203,26 +211,17 @@ def _refuse_total_that_differs(
 
 def _refuse_parts(seen: SeenFile, cells: WideCells, names: Sequence[str], counts: Ints) -> None:
     """Refuse families of columns of which one is at most the other, row by row."""
-    for at, (name, levels) in enumerate(cells.attributes):
-        if is_partition(name, levels) or len(cells.attributes) == 1:
-            continue
-        by_rest: dict[tuple[str, ...], dict[str, int]] = {}
-        for k, column in enumerate(names):
-            own = cells.levels_of[column]
-            by_rest.setdefault((*own[:at], *own[at + 1 :]), {})[own[at]] = k
-        for one in levels:
-            for other in levels:
-                pairs = [(here[one], here[other]) for here in by_rest.values()]
-                if one != other and all((counts[:, a] <= counts[:, b]).all() for a, b in pairs):
-                    columns = [[names[pair[side]] for pair in pairs] for side in (0, 1)]
-                    refuse(
-                        seen,
-                        place="columns",
-                        found=f"two families, {listed(columns[0])} at most {listed(columns[1])} in "
-                        "every row: part of the same people, who are then counted twice (overlap)",
-                        expected=f'--universe "{other}" or --universe "{one}" takes one of them; '
-                        "--kind wide says that they are different people",
-                    )
+    if found := families_within(counts, [cells.levels_of[name] for name in names]):
+        part, whole = found
+        refuse(
+            seen,
+            place="columns",
+            found=f"two families, {listed([names[k] for k in part.columns])} at most "
+            f"{listed([names[k] for k in whole.columns])} in every row: part of the same people, "
+            "who are then counted twice (overlap)",
+            expected=f'--universe "{whole.name}" or --universe "{part.name}" takes one of them; '
+            "--kind wide says that they are different people",
+        )
 
 
 def refuse_totals_that_differ(
@@ -329,15 +328,9 @@ def refuse_levels_in_one_column(
     """
     people = counts.sum(axis=1)
     largest, whole = int(people.max(initial=0)), int(people.sum())
-    if told.kind is None and len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole > 0:
-        first = codes[int(people.argmax())]
-        refuse(
-            seen,
-            place=f"column {column!r}",
-            found=f"{first!r}, which has about as many people as all others together: a total?",
-            expected=f'--leave-out "{column}={first}", if it is; --kind wide or --kind long, if it '
-            "is a place like others",
-        )
+    large = len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole
+    if told.kind is None and whole and (large or _all_others(counts, int(people.argmax()))):
+        refuse_large(seen, codes[int(people.argmax())], column=column)
     sums = runs_that_add_up(counts.T)
     levels = max(levels_below_each_other(people), counted_again(counts.T))
     if not sums and levels == 1:
@@ -356,6 +349,24 @@ def refuse_levels_in_one_column(
         expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
         'or --only "COLUMN=VALUE" takes those of one level',
     )
+
+
+def refuse_large(seen: SeenFile, code: str, *, column: str) -> NoReturn:
+    """Refuse a place that may be the total of the others."""
+    refuse(
+        seen,
+        place=f"column {column!r}",
+        found=f"{code!r}, which has about as many people as all others together: a total?",
+        expected=f'--leave-out "{column}={code}", if it is; --kind wide or --kind long, if it '
+        "is a place like others",
+    )
+
+
+def _all_others(counts: Ints, row: int) -> bool:
+    """Whether a row has in every column what all others have, or nearly if they are several."""
+    rest = counts.sum(axis=0) - counts[row]
+    slack = rest * (len(counts) > 2) // ALL_OTHERS
+    return bool((np.abs(counts[row] - rest) <= slack).all())
 
 
 def _forms_of_codes(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:

@@ -30,12 +30,14 @@ from headcount.population.tables import (
     trimmed,
 )
 from headcount.population.text_files import is_text, likely_encoding, open_text
+from headcount.population.whole_numbers import WITHHELD
 
 MOST_DISTINCT = 5000
 """Values of a column that are looked at one by one."""
 
 _GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
 _NUMBER = r"[-+]?[\d.,'\s]*\d[\d.,'\s]*([eE][-+]?\d+)?%?"
+WHOLE = r"^\d{1,15}(\.0*)?$"
 _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 
@@ -95,12 +97,25 @@ class SeenColumn:
             known = self.form.plain(self.present)
         else:
             known = self.form.plain(pl.Series(self.real))
-        return bool(len(known)) and bool(known.str.contains(r"^\d{1,15}(\.0*)?$").all())
+        return bool(len(known)) and bool(known.str.contains(WHOLE).all())
 
     @cached_property
     def numeric(self) -> bool:
         """Whether most values are numbers, whatever stands in the place of the others."""
         return bool(len(self.present)) and 2 * int(self.are_numbers.sum()) >= len(self.present)
+
+    @property
+    def counts(self) -> bool:
+        """Whether these may be counts: whole numbers, though some may be withheld."""
+        return self.whole or (self.numeric and not self.decimal)
+
+    @cached_property
+    def withheld(self) -> bool:
+        """Whether there are whole numbers, and signs for withheld ones in place of all others."""
+        signs = self.present.filter(~self.are_numbers)
+        some = 0 < len(signs) < len(self.present) and signs.str.contains(WITHHELD).all()
+        numbers = self.form.plain(self.present.filter(self.are_numbers))
+        return some and numbers.str.contains(WHOLE).all()
 
     @cached_property
     def are_numbers(self) -> pl.Series:

@@ -13,7 +13,7 @@ from headcount.geography.build import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft, draft
 from headcount.init.doubts import refuse_other_size
-from headcount.init.told import KINDS, FileKind, Told
+from headcount.init.told import KINDS, Blank, FileKind, Told
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.frames import table_of
@@ -106,7 +106,7 @@ def read(
     not_counts: Sequence[str] = (),
     only: Mapping[str, Sequence[str]] | None = None,
     leave_out: Mapping[str, Sequence[str]] | None = None,
-    blank_counts: Literal["", "zero"] = "",
+    blank_counts: Blank = "",
     ages: Literal["", "years", "codes"] = "",
     sheet: str = "",
     units: object = None,
@@ -132,7 +132,7 @@ def read(
         not_counts   columns to leave aside
         only         rows to read, by the values of columns: ``{"year": ["2020"]}``
         leave_out    rows not to read, likewise
-        blank_counts "zero" if counts that are not there are 0
+        blank_counts "zero" if counts that are not there are 0, "withheld" if somebody took them out
         ages         whether small numbers in a column of ages are "years", or "codes" of groups
         sheet        the sheet of an Excel file with several
         units        the public list of units, a table with the columns of places; without it
@@ -280,7 +280,7 @@ def _population(
     """The people of a table, read by the reader of its kind."""
     table, form, source = made.look.path, made.look.form, made.geography
     choice = RowChoice(_values(made.include), _values(made.exclude))
-    blank: Literal["zero", "refuse"] = "zero" if made.blank_counts else "refuse"
+    blank = made.blank_counts or "refuse"
     totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"
     if made.kind == "wide":
         assert made.cells is not None
@@ -298,7 +298,9 @@ def _population(
             units=units,
             public=public,
             totals=totals,
+            sums="keep" if made.keep_sums else "refuse",
             blank_counts=blank,
+            overlap=1,
             choice=choice,
             form=form,
         )

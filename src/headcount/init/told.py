@@ -9,10 +9,14 @@ from typing import Literal
 from headcount.errors import ConfigError, one_of
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
 from headcount.init.attributes import attribute_name
+from headcount.population.whole_numbers import MARKS
 
 GEOGRAPHY = (CodeColumns, Prefixes)
 
 FileKind = Literal["people", "dwellings", "long", "wide"]
+
+Blank = Literal["", "zero", "withheld"]
+"""What counts are that are not there, if somebody says it."""
 
 KINDS: dict[FileKind, str] = {
     "people": "one row for each person",
@@ -38,7 +42,7 @@ class Told:
         not_counts   columns that are left aside
         only         rows that are read, by the values of columns; an empty text is no value
         leave_out    rows that are not
-        blank_counts "zero" if counts that are not there are 0
+        blank_counts "zero" if counts that are not there are 0, "withheld" if somebody took them out
         sheet        the sheet of a file that has several
         ages         whether small numbers in a column of ages are "years" or "codes" of groups
     """
@@ -53,7 +57,7 @@ class Told:
     not_counts: Sequence[str] = ()
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     leave_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    blank_counts: str = ""
+    blank_counts: Blank = ""
     ages: str = ""
     sheet: str = ""
 
@@ -79,7 +83,7 @@ class Told:
         if kind and kind not in kinds:
             raise ConfigError("kind", found=repr(kind), expected=one_of(KINDS))
         for name, said, known in (
-            ("blank_counts", blank_counts, ("zero",)),
+            ("blank_counts", blank_counts, MARKS),
             ("ages", ages, ("years", "codes")),
         ):
             if said and said not in known:
@@ -95,7 +99,7 @@ class Told:
             not_counts=_names(not_counts),
             only=_values("only", only),
             leave_out=_values("leave_out", leave_out),
-            blank_counts=blank_counts,
+            blank_counts=blank_counts,  # type: ignore[arg-type]
             ages=ages,
             sheet=sheet,
         )

@@ -12,14 +12,9 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.attributes import OLDEST, SEXES
+from headcount.population.adding_up import sort_of
 from headcount.population.format import Format
 
-_AGE = re.compile(
-    r"(?<![a-z\d])\d{1,3}(?!\d)|minor|adult|child|under|over|plus|young|old|senior|elderly|u18|o18"
-)
-_YOUNGER = {"minor", "minors", "child", "children", "young", "u18", "under18", "kids"}
-_OLDER = {"adult", "adults", "o18", "over18", "old"}
 MOST_ROUNDS = 4
 _TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesamt|ensemble)\d*$")
 _CALLED = re.compile(
@@ -55,32 +50,6 @@ def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> WideC
 def calls_itself_total(name: str) -> bool:
     """Whether a column is called a total."""
     return bool(_CALLED.search(name))
-
-
-def is_partition(name: str, levels: Sequence[str]) -> bool:
-    """Whether the levels of an attribute are all there can be: both sexes, or all ages."""
-    plain = [level.casefold() for level in levels]
-    if name.startswith("sex"):
-        return len(plain) == 2
-    if not name.startswith("age"):
-        return False
-    if len(plain) == 2 and any(one in _OLDER for one in plain):
-        return any(one in _YOUNGER for one in plain)
-    ranges = sorted(map(ages_of, plain))
-    joined = all(low == before + 1 for (_, before), (low, _) in pairwise(ranges))
-    return joined and ranges[0][0] == 0 and ranges[-1][1] >= OLDEST
-
-
-def ages_of(level: str) -> tuple[int, int]:
-    """The first and last year of a group of ages; (-1, -1) of what is none."""
-    numbers = [int(one) for one in re.findall(r"\d+", level)]
-    if re.search(r"under|below|less|<|^u\d|unter|moins|menos", level) and len(numbers) == 1:
-        return 0, numbers[0] - 1
-    if len(numbers) == 1 and re.search(r"\+|plus|over|older|more|>|above|^o\d|over", level):
-        return numbers[0], OLDEST
-    if len(numbers) == 2 and numbers[0] <= numbers[1]:
-        return numbers[0], numbers[1]
-    return (numbers[0], numbers[0]) if len(numbers) == 1 else (-1, -1)
 
 
 def numbers_of(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Ints:
@@ -179,13 +148,7 @@ def _names(levels: Sequence[tuple[str, ...]]) -> list[str]:
     """Names of attributes, by the look of their levels."""
     names: list[str] = []
     for one in levels:
-        plain = [level.casefold() for level in one]
-        if set(plain) <= SEXES:
-            name = "sex"
-        elif all(_AGE.search(level) for level in plain):
-            name = "age"
-        else:
-            name = "group"
+        name = sort_of(one)
         while name in names:
             name += "_2"
         names.append(name)

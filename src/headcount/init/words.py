@@ -48,9 +48,19 @@ OTHER_UNITS = re.compile(
 DWELLING = _any(
     "owned owner owners owning rented renter renters renting vacant occupied unoccupied detached",
     "apartment apartments flat flats dwelling piped electricity toilet mortgage tenancy rooms",
-    "bedrooms household households famil eigentümer mieter bewohnt leerstehend propia alquilada",
+    "bedrooms household households tenure own rent famil eigentümer mieter bewohnt leerstehend",
+    "propia alquilada",
 )
 """Levels that homes have, and people do not."""
+
+HEAD = re.compile(
+    r"(^| )(heads?|(age|sex|race|educ)head|hoh|hhh|hrp|householder|breadwinner|ref(erence)? person"
+    r"|chef|jef[ea]|haushaltsvorstand|haupteinkommens\w+|capofamiglia|hoofd|huvudman)( |$)"
+)
+"""Whoever stands for a household."""
+
+RELATION = re.compile(r"(^| )(relat\w*|relp?|position|stellung|verwandt\w*|lien|parentesco)( |$)")
+"""What somebody is in a household."""
 
 POPULATION = re.compile(
     r"(^| )(pop|tot ?pop|popn|popbase|population|populations|persons?|people|inhabitants"

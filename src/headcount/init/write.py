@@ -90,8 +90,12 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
         lines.append(_said(f"count = {_text(made.count)}", "for how many people a row stands"))
     if made.cells is not None:
         lines.append(f"schema = {_text(schema.name)}")
+        lines.append(_said("overlap = 1", "everybody is counted in one column"))
     if made.blank_counts:
-        lines.append(_said('blank_counts = "zero"', "a count that is not there is 0"))
+        said = f"blank_counts = {_text(made.blank_counts)}"
+        lines.append(_said(said, "a count that is not there is read as 0"))
+    if made.keep_sums:
+        lines.append(_said('sums = "keep"', "a place with the people of all others is no total"))
     if made.places.totals and made.kind != "dwellings":
         lines.append(_said('totals = "drop"', "rows of totals are left out"))
     if made.not_counts and made.kind == "people":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from headcount.errors import InputError, one_of
+from headcount.files import from_json
 from headcount.measurements.form import ABOUT, ANSWERS, CONSTRAINTS, plain
 from headcount.release.layout import stem_of
 
@@ -165,7 +165,7 @@ class Described:
         if text is None:
             return cls({})
         try:
-            said = json.loads(text)
+            said = from_json(text)
         except ValueError:
             said = None
         if not isinstance(said, dict):

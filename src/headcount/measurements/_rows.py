@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
@@ -92,6 +91,8 @@ class TableRows:
 
 def _numbers(rows: Any, size: int, path: Path, what: str, missing: int | None) -> Ints:
     """Lists of numbers as an array; lists of another length, or of no whole numbers, refused."""
+    import pyarrow.compute as pc  # slow to load
+
     lengths = pc.list_value_length(rows).fill_null(0).to_numpy()
     if (lengths != size).any():
         raise InputError(
@@ -306,6 +307,8 @@ def _count_numbers(table: pa.Table, rows: pl.Series) -> int:
 
 def _refuse_other_shapes(table: pa.Table, at: Ints, kind: RowKind, path: Path, name: str) -> None:
     """Refuse rows whose shape is not that of their query."""
+    import pyarrow.compute as pc
+
     shapes = table[SHAPE].combine_chunks().take(pa.array(at))
     first = shapes[0].as_py()
     lengths = pc.list_value_length(shapes).fill_null(-1).to_numpy()

@@ -110,11 +110,6 @@ class MethodBase(ABC):
         return super().__new__(cls)
 
     @property
-    def noise_text(self) -> str:
-        """What keys the noise of seeded studies: no word of it may ever change."""
-        return repr(self)
-
-    @property
     def called(self) -> str:
         """What reports call it: its name, unless settings make another method of it."""
         return self.name

@@ -30,6 +30,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from headcount.addresses import chain_words, method_words
 from headcount.errors import ConfigError, PrivacyError
 from headcount.files import make_folder
 from headcount.geography import Geography
@@ -148,6 +149,13 @@ class Chain:
     def parts(self) -> tuple[PreTabular | PostTabular, ...]:
         """The methods that do anything, in their order: identity only where it is alone."""
         return self.steps if self.ends_in_records else (*self.steps, self.last)
+
+    @property
+    def words(self) -> str:
+        """What keys the noise."""
+        if self.single:
+            return method_words(self.parts[0])
+        return chain_words(self.steps, self.last)
 
     @property
     def public_text(self) -> str:
@@ -438,7 +446,7 @@ class Chain:
         part = self.parts[number] if number < len(self.parts) else self.last
         # Bound to all settings: under one key two chains that differ in an earlier step would
         # else put the same noise on two samples of the same people.
-        whole = sha256(repr(self).encode()).hexdigest()[:16]
+        whole = sha256(self.words.encode()).hexdigest()[:16]
         return StepNoise(noise, f"step {number + 1} of {whole}: {part.name}")
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from headcount.addresses import SCHEMA
 from headcount.errors import PrivacyError, RunError
 from headcount.files import (
     POSIX,
@@ -326,7 +327,7 @@ def _load(path: Path) -> tuple[KeySecret, list[_Use]]:
 def leaf_content(counts: Counts) -> bytes:
     """Everything that leaf cells are: places, attributes, and how many people are in each."""
     matrix = sorted_matrix(counts)
-    hasher = sha256(repr(counts.schema).encode())
+    hasher = sha256(SCHEMA(counts.schema).encode())
     leaf = counts.geography.units[counts.geography.depth(counts.level)]
     parts = ["\0".join(leaf.tolist()).encode()]
     parts += [

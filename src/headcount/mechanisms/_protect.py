@@ -119,9 +119,7 @@ def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
 
 def mechanism_digest(mechanism: Mechanisms) -> bytes:
     """What stands for the settings of a mechanism among the inputs of its noise."""
-    chain = Chain.of(mechanism)
-    text = chain.parts[0].noise_text if chain.single else repr(chain)
-    return sha256(text.encode()).digest()
+    return sha256(Chain.of(mechanism).words.encode()).digest()
 
 
 def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:

@@ -19,9 +19,10 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from headcount.addresses import step_words
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.fields import SECRET, FilePath
-from headcount.files import write_bytes_atomic
+from headcount.files import from_json, write_bytes_atomic
 from headcount.mechanisms._base import PreTabular
 from headcount.mechanisms._key_file import leaf_content
 from headcount.population import Population
@@ -104,7 +105,7 @@ def _read(path: Path, data: Tabulated, steps: Sequence[PreTabular]) -> Populatio
     try:
         with np.load(path, allow_pickle=False) as file:
             found = dict(file)
-        about = json.loads(str(found.pop("about")))
+        about = from_json(str(found.pop("about")))
         weight, possible = Fraction(about["weight"]), about["possible_keys"]
         changed = (about["steps"], about["data"], bool(about["of_dwellings"]))
         unit, cell, count = found["unit"], found["cell"], found.get("count")
@@ -153,4 +154,4 @@ def _possible(data: Tabulated) -> int | None:
 
 
 def _said(steps: Sequence[PreTabular]) -> str:
-    return ", ".join(map(repr, steps))
+    return ", ".join(map(step_words, steps))

@@ -21,10 +21,7 @@ OF_OWN = ("groups", "bins", "prefixes", "lowest_of")
 
 
 class TableMethod(PostTabular):
-    """A method with the settings ``tables``, ``lowest`` and those of own tables.
-
-    They are fields of each method's own: their order stands in texts that key noise.
-    """
+    """A method with the settings ``tables``, ``lowest`` and those of own tables."""
 
     tables: Any
     lowest: str

@@ -88,11 +88,6 @@ class PersonSwapping(PreTabular):
         """How alike partners must be."""
         return PartnerRule(kind=self.kind, k=self.k, order=self.order, alike=self.alike)
 
-    @property
-    def noise_text(self) -> str:
-        """What keys the noise of seeded studies: as it was before there was ``alike``."""
-        return repr(self) if self.alike else repr(self).replace(", alike=()", "")
-
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         return Guarantee.none(

@@ -6,8 +6,10 @@ weights modulo 2^64. Such numbers add up where the columns do, and else all but 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, permutations
 from math import log10
 
 import numpy as np
@@ -20,8 +22,20 @@ SURE = 4.0
 NEARLY, MOSTLY = 0.01, 0.5
 """A sum is nearly one if it is off by no more than 1 % in all rows, or holds in half of them."""
 
-MOST_FAMILIES = 6
-"""How often the same people may be counted one beside the other."""
+MOST_FAMILIES, MOST_STEMS = 6, 40
+"""How often the same people may be counted one beside the other, and names of such families."""
+
+FEWEST_PAIRS = 8
+"""Counts that are at most their partners, before that is more than chance."""
+
+OLDEST = 130
+SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
+
+_AGE = re.compile(
+    r"(?<![a-z\d])\d{1,3}(?!\d)|minor|adult|child|under|over|plus|young|old|senior|elderly|u18|o18"
+)
+_YOUNGER = {"minor", "minors", "child", "children", "young", "u18", "under18", "kids"}
+_OLDER = {"adult", "adults", "o18", "over18", "old"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,14 @@ class NearSum:
     parts: tuple[int, ...]
     wrong: Ints
     off: int
+
+
+@dataclass(frozen=True)
+class Family:
+    """Columns whose names share a part, by their numbers."""
+
+    name: str
+    columns: tuple[int, ...]
 
 
 def digits(counts: Ints) -> float:
@@ -142,3 +164,80 @@ def levels_below_each_other(people: Ints) -> int:
         if abs(whole - levels * largest) <= max(1, largest // 200):
             return levels
     return 1
+
+
+def families_within(counts: Ints, keys: Sequence[Sequence[str]]) -> tuple[Family, Family] | None:
+    """Two families of columns, each count of the first at most its partner in the second.
+
+    ``keys`` has the levels of each column, or the parts of its name; partners differ in one of
+    them. Levels that part people, as the two sexes do, are no families.
+    """
+    filled = counts.max(axis=0, initial=0) > 0
+    for at in range(max(map(len, keys), default=0)):
+        families: dict[str, dict[tuple[str, ...], int]] = {}
+        for k, key in enumerate(keys):
+            if len(key) > max(at, 1) and filled[k]:
+                families.setdefault(key[at], {})[(*key[:at], *key[at + 1 :])] = k
+        several = [name for name, own in families.items() if len(own) > 1]
+        if is_partition(tuple(families)) or len(several) > MOST_STEMS:
+            continue
+        for part, whole in permutations(several, 2):
+            rests, others = families[part], families[whole]
+            if rests.keys() <= others.keys():
+                small = Family(part, tuple(rests.values()))
+                large = Family(whole, tuple(others[rest] for rest in rests))
+                if _is_within(counts, small, large):
+                    return small, large
+    return None
+
+
+def _is_within(counts: Ints, part: Family, whole: Family) -> bool:
+    """Whether counts are at most their partners; a few rows tell it of most that are not."""
+    for rows in (slice(0, 100), slice(None)):
+        small, large = counts[rows, list(part.columns)], counts[rows, list(whole.columns)]
+        if (small > large).any():
+            return False
+    return int((large > 0).sum()) >= FEWEST_PAIRS
+
+
+def parts_of_names(names: Sequence[str]) -> set[tuple[tuple[str, ...], ...]]:
+    """Names of columns taken apart at a sign: at all of them, at the first, at the last."""
+    return {
+        tuple(tuple(cut(name, sign, number)) for name in names)
+        for sign in "_ .-:/"
+        if sum(sign in name for name in names) > 1
+        for cut, number in ((str.split, -1), (str.split, 1), (str.rsplit, 1))
+    }
+
+
+def sort_of(levels: Sequence[str]) -> str:
+    """What levels look like: "sex", "age" or any other "group"."""
+    plain = [level.casefold() for level in levels]
+    if set(plain) <= SEXES:
+        return "sex"
+    return "age" if all(_AGE.search(level) for level in plain) else "group"
+
+
+def is_partition(levels: Sequence[str]) -> bool:
+    """Whether levels are all there can be: both sexes, or all ages."""
+    plain = [level.casefold() for level in levels]
+    sort = sort_of(plain)
+    if sort != "age":
+        return sort == "sex" and len(plain) == 2
+    if len(plain) == 2 and any(one in _OLDER for one in plain):
+        return any(one in _YOUNGER for one in plain)
+    ranges = sorted(map(ages_of, plain))
+    joined = all(low == before + 1 for (_, before), (low, _) in pairwise(ranges))
+    return joined and ranges[0][0] == 0 and ranges[-1][1] >= OLDEST
+
+
+def ages_of(level: str) -> tuple[int, int]:
+    """The first and last year of a group of ages; (-1, -1) of what is none."""
+    numbers = [int(one) for one in re.findall(r"\d+", level)]
+    if re.search(r"under|below|less|<|^u\d|unter|moins|menos", level) and len(numbers) == 1:
+        return 0, numbers[0] - 1
+    if len(numbers) == 1 and re.search(r"\+|plus|over|older|more|>|above|^o\d|over", level):
+        return numbers[0], OLDEST
+    if len(numbers) == 2 and numbers[0] <= numbers[1]:
+        return numbers[0], numbers[1]
+    return (numbers[0], numbers[0]) if len(numbers) == 1 else (-1, -1)

@@ -66,6 +66,7 @@ class TableOfPeople:
         """What one person is, for the guarantee."""
         one = "counted in one row of the file" if self.count else "one row of the file"
         said = f"one person is {one}{several_times(self.overlap)}{nobodys(self.totals)}"
+        said += withheld(self.blank_counts)
         return said + left_out_by(self.choice, self.attributes)
 
     @property
@@ -116,6 +117,13 @@ def several_times(overlap: int) -> str:
         f"; but a person may be counted in up to {overlap} cells or rows, and for such a person "
         f"the loss is up to {overlap} times the one that is stated"
     )
+
+
+def withheld(blank_counts: BlankCounts) -> str:
+    """What the guarantee says of counts that are not in the file."""
+    if blank_counts != "withheld":
+        return ""
+    return "; whoever is in a count that the file withholds is not counted"
 
 
 def nobodys(totals: Totals) -> str:

@@ -31,7 +31,13 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.key_column import KeyColumn
 from headcount.population.people import read_people
-from headcount.population.people_table import TableOfPeople, left_out_by, nobodys, several_times
+from headcount.population.people_table import (
+    TableOfPeople,
+    left_out_by,
+    nobodys,
+    several_times,
+    withheld,
+)
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -103,7 +109,7 @@ def read_counts(
     totals: Totals = "refuse",
     sums: Literal["refuse", "keep"] = "refuse",
     blank_counts: BlankCounts = "refuse",
-    overlap: int = 1,
+    overlap: int | None = None,
     choice: RowChoice = EVERY_ROW,
     form: Format = PLAIN,
 ) -> Population:
@@ -112,9 +118,9 @@ def read_counts(
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
     zeros may have no column. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; a column that is the sum of others is
-    refused unless ``overlap`` says in how many a person may be counted; the rest is as for
-    ``TableOfPeople``.
+    code, ``sums`` with those that equal the sum of others; columns of which some are parts of
+    others are refused unless ``overlap`` says in how many a person may be counted; the rest is as
+    for ``TableOfPeople``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)
@@ -130,8 +136,9 @@ def read_counts(
         [whole_numbers(rows, column, problems, blank=blank_counts) for column in present]
     )
     problems.refuse()
-    if overlap == 1:
-        refuse_columns_that_overlap(counts, list(present), rows.name)
+    if overlap is None or overlap == 1:
+        held = {column: _levels(schema, cell) for column, cell in present.items()}
+        refuse_columns_that_overlap(counts, held, rows.name, unsaid=overlap is None)
     tree, unit, read_off = place_table(
         rows, geography, units, distinct=True, totals=totals, from_data=units_from_data
     )
@@ -151,14 +158,22 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=reading_of(rows, geography),
-        one_person=one_of_counts(totals, choice, overlap),
+        one_person=one_of_counts(totals, choice, overlap, blank_counts),
     )
 
 
-def one_of_counts(totals: Totals, choice: RowChoice, overlap: int) -> str:
+def _levels(schema: Schema, cell: int) -> tuple[str, ...]:
+    at = np.unravel_index(cell, schema.shape)
+    return tuple(one.levels[int(k)] for one, k in zip(schema.attributes, at, strict=True))
+
+
+def one_of_counts(
+    totals: Totals, choice: RowChoice, overlap: int | None, blank_counts: BlankCounts
+) -> str:
     """What one person is in a table of counts."""
     one = "one person is one count in one cell of one row of the table"
-    return one + several_times(overlap) + nobodys(totals) + left_out_by(choice, ())
+    one += several_times(overlap or 1) + nobodys(totals) + withheld(blank_counts)
+    return one + left_out_by(choice, ())
 
 
 def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:

@@ -18,7 +18,12 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError, Problems
 from headcount.geography import Geography
 from headcount.geography.build import GeographySource
-from headcount.population.adding_up import runs_that_add_up
+from headcount.population.adding_up import (
+    counted_again,
+    families_within,
+    parts_of_names,
+    runs_that_add_up,
+)
 from headcount.population.tables import Rows
 
 if TYPE_CHECKING:
@@ -231,18 +236,51 @@ def refuse_sums(sums: Ints, leaf: pl.Series, rows: Rows) -> None:
     problems.refuse()
 
 
-def refuse_columns_that_overlap(counts: Ints, columns: Sequence[str], name: str) -> None:
-    """Refuse columns that are the sum of others in every row: whoever is in one is in two."""
+def refuse_columns_that_overlap(
+    counts: Ints, levels_of: Mapping[str, Sequence[str]], name: str, *, unsaid: bool
+) -> None:
+    """Refuse columns that count the same people, and families that may, of which nobody has said.
+
+    ``levels_of`` has the levels of each column's cell.
+    """
+    columns = list(levels_of)
+    several = (
+        "overlap = 2 under [population] says that a person may be counted twice, and the guarantee "
+        "then says that for such a person the loss is twice the stated one"
+    )
     for total, parts in runs_that_add_up(counts):
-        listed = ", ".join(repr(columns[part]) for part in parts[:12])
         raise InputError(
             name,
             place=f"column {columns[total]!r}",
-            found=f"the sum of {listed} in every row: people who are counted twice",
-            expected="columns of which everybody is in one (take it out of the cells; overlap = 2 "
-            "under [population] says that a person may be counted twice, and the guarantee then "
-            "says that for such a person the loss is twice the stated one)",
+            found=f"the sum of {_listed(columns, parts)} in every row: people who are counted "
+            "twice",
+            expected=f"columns of which everybody is in one (take it out of the cells; {several})",
         )
+    if not unsaid:
+        return
+    keyings = {tuple(map(tuple, levels_of.values())), *parts_of_names(columns)}
+    for part, whole in filter(None, (families_within(counts, one) for one in sorted(keyings))):
+        raise InputError(
+            name,
+            place=f"columns {_listed(columns, part.columns)}",
+            found=f"at most {_listed(columns, whole.columns)} in every row: part of the same "
+            "people, who are then counted twice?",
+            expected=f"columns of which everybody is in one (take one family out; {several}; "
+            "overlap = 1 says that they are different people)",
+        )
+    if (times := counted_again(counts)) > 1:
+        raise InputError(
+            name,
+            place="columns",
+            found=f"{times} families with the same sum in every row: the same people, counted "
+            f"{times} times?",
+            expected=f"columns of which everybody is in one (leave families out; {several}; "
+            "overlap = 1 says that they are different people)",
+        )
+
+
+def _listed(columns: Sequence[str], some: Sequence[int]) -> str:
+    return ", ".join(repr(columns[one]) for one in some[:12])
 
 
 def counts_of_people(

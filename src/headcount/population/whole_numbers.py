@@ -12,11 +12,18 @@ from headcount.errors import InputError, Problems
 from headcount.population.population import MOST_PEOPLE
 from headcount.population.tables import Rows
 
-NO_COUNT = ("", ".", "..", "-", "–", "NA")
+NO_COUNT = r"^(|\.{1,2}|[-–]|NA)$"
 """What stands in a table for a count of nobody, beside nothing at all."""
 
-BlankCounts = Literal["refuse", "zero"]
-"""What to do with counts that are not there."""
+WITHHELD = (
+    r"(?i)^(|[.…:*#•]+|[-–—]+|\(?[a-z]{1,2}\)?|n\.?/?a\.?|nan|null|[<≤] ?\d+|\([.…:*#<>\d -]*\))$"
+)
+"""The same, and what stands for a count that somebody withholds: x, (D), c, :, *, <5."""
+
+BlankCounts = Literal["refuse", "zero", "withheld"]
+"""What to do with counts that are not there: nobody, or some that are withheld; both read as 0."""
+
+MARKS: dict[BlankCounts, str] = {"zero": NO_COUNT, "withheld": WITHHELD}
 
 
 def whole_numbers(
@@ -34,16 +41,23 @@ def whole_numbers(
     given = values
     if values.dtype == pl.String:
         values = rows.form.plain(values)
-    if blank == "zero":
+    if blank in MARKS:
         values = values.fill_null("0" if values.dtype == pl.String else 0)
         if values.dtype == pl.String:
-            values = values.replace(list(NO_COUNT), ["0"] * len(NO_COUNT))
+            marks = given.str.strip_chars().str.contains(MARKS[blank]).fill_null(False)
+            values = values.set(marks, "0")
     numbers = exact_numbers(values)
     good = (numbers >= 0).fill_null(False)
     if not good.all():
-        nothing = ' (blank_counts = "zero" under [population] reads nothing as 0)'
-        empty = values.is_null()
-        for these, more in ((~good & empty, nothing), (~good & ~empty, "")):
+        key = ' (blank_counts = "%s" under [population] reads %s as 0)'
+        nothing, withheld = key % ("zero", "nothing"), key % ("withheld", "what is withheld")
+        text = given.cast(pl.String).str.strip_chars().fill_null("")
+        empty, sign = text.str.contains(NO_COUNT), text.str.contains(WITHHELD)
+        for these, more in (
+            (~good & empty, nothing),
+            (~good & sign & ~empty, withheld),
+            (~good & ~sign, ""),
+        ):
             problems.add(
                 these.arg_true(),
                 place=f"column {column!r}",

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from headcount.errors import PrivacyError, brief
+from headcount.files import from_json
 from headcount.noise.source import KeyKind
 from headcount.numbers import RECORDED_DIGITS
 from headcount.privacy._ledger_records import Dataset, Spend, SpendEvent, SpendState
@@ -172,7 +173,7 @@ def _charge(text: str) -> Fraction:
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    said = json.loads(text)
+    said = from_json(text)
     if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
         raise ValueError(f"invariants: {text}")
     return tuple(said)

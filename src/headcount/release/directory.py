@@ -20,6 +20,7 @@ from headcount.files import (
     POSIX,
     UNCHECKED,
     close_folder,
+    from_json,
     mode_of,
     open_own,
     stranger,
@@ -142,7 +143,7 @@ class RunDirectory:
             refuse_study(self.path)
             return None
         try:
-            return RunFacts(**json.loads(text))
+            return RunFacts(**from_json(text))
         except (ValueError, TypeError, RecursionError):
             raise RunError(f"{self._facts}: found a damaged file, expected a run's facts") from None
 
@@ -303,7 +304,7 @@ class RunDirectory:
         if (text := self._read(self._cut)) is None:
             return self.require_facts().data_digest
         try:
-            cut = json.loads(text)
+            cut = from_json(text)
             return str(cut[CUT_FROM])
         except KeyError:
             raise RunError(
@@ -331,7 +332,7 @@ class RunDirectory:
         if (text := self._read(self._workspaces)) is None:
             return []
         try:
-            return [(str(place), str(folder)) for place, folder in json.loads(text)]
+            return [(str(place), str(folder)) for place, folder in from_json(text)]
         except (ValueError, TypeError, RecursionError):
             raise RunError(
                 f"{self._workspaces}: found a damaged file, expected where files of the run are"
@@ -342,7 +343,7 @@ class RunDirectory:
         if (text := self._read(self._closed)) is None:
             return None
         try:
-            return str(json.loads(text)["why"])
+            return str(from_json(text)["why"])
         except (ValueError, TypeError, KeyError, RecursionError):
             raise RunError(
                 f"{self._closed}: found a damaged file, expected why a run was closed"

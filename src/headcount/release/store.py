@@ -16,7 +16,7 @@ import polars as pl
 
 from headcount.counted import CountsOf
 from headcount.errors import RunError
-from headcount.files import write_bytes_atomic
+from headcount.files import from_json, write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release._rows import OLDER_COUNT, geography_in_order, read_rows
@@ -342,7 +342,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _json_in(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(data.decode("utf-8"))
+        content = from_json(data.decode("utf-8"))
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):

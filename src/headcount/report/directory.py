@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount._version import __version__
 from headcount.errors import RunError
-from headcount.files import make_folder, write_text_atomic
+from headcount.files import from_json, make_folder, write_text_atomic
 from headcount.report.html import save_figures, write_report
 from headcount.report.model import Report
 
@@ -37,7 +37,7 @@ def study_is_there(out: Path, *, study: str, settings: SettingsTable) -> bool:
             raise RunError(f"{out}: found {strange[0]!r}, expected a new or empty directory")
         return False
     try:
-        found = dict(json.loads(manifest.read_text(encoding="utf-8")))
+        found = dict(from_json(manifest.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         raise RunError(f"{manifest}: found a damaged file, expected a study's manifest") from None
     wanted = _identity(study, settings)

@@ -166,7 +166,7 @@ def band_chart(
         y=alt.Y(f"{field_of(low)}:Q", title=y.title, scale=scale_of(y, padded=True)),
         y2=alt.Y2(field_of(high)),
         opacity=_faded_unless(pick, shown=0.18, hidden=0.03),
-        tooltip=alt.value(None),
+        tooltip=alt.TooltipValue(None),
     )
     lines = _lines(
         base, frame, x=x, y=y, series=series, pick=pick, points=points, controls=controls
@@ -353,13 +353,15 @@ def _finish(
     if references:
         marks = [mark for reference in references for mark in _reference(reference)]
         chart = alt.LayerChart(layer=[chart, *marks])
-    return chart.properties(width="container", height=height)
+    chart.width, chart.height = "container", height  # ``properties`` would copy all layers
+    return chart
 
 
 def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) -> Any:
     """The chart with a list for each control; it draws the rows of ``frame`` that are chosen."""
     import altair as alt
 
+    parameters, filters = [], []
     for control in controls:
         require_columns(frame, "control", [control.column])
         options = frame.get_column(control.column).unique(maintain_order=True).to_list()
@@ -377,7 +379,12 @@ def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) 
             bind=alt.binding_select(options=options, name=control.label),
         )
         keep = alt.datum[control.column] == parameter
-        chart = chart.add_params(parameter).transform_filter(keep)
+        parameters.append(parameter)
+        filters += alt.Chart().transform_filter(keep).transform
+    if controls:  # all of them at once: each step would copy all layers several times
+        chart = chart.add_params(*parameters)
+        before = [] if chart.transform is alt.Undefined else chart.transform
+        chart.transform = [*before, *filters]
     return chart
 
 
@@ -403,8 +410,10 @@ def _reference(reference: Reference) -> list[alt.Chart]:
     label = base.mark_text(align="left", dx=6, dy=-8, color=INK, fontSize=11.5, tooltip=None)
     text = alt.Text("label:N")
     if along == "y":
-        return [rule.encode(y="at:Q"), label.encode(y="at:Q", x=alt.value(0), text=text)]
-    return [rule.encode(x="at:Q"), label.encode(x="at:Q", y=alt.value(16), text=text)]
+        y, left = alt.Y("at:Q"), alt.XValue(0)  # type: ignore[no-untyped-call]
+        return [rule.encode(y=y), label.encode(y=y, x=left, text=text)]
+    x, top = alt.X("at:Q"), alt.YValue(16)  # type: ignore[no-untyped-call]
+    return [rule.encode(x=x), label.encode(x=x, y=top, text=text)]
 
 
 def bin_values(
@@ -451,7 +460,8 @@ def series_legend(
 def _faded_unless(pick: alt.Parameter, *, shown: float, hidden: float = 0.1) -> Any:
     import altair as alt
 
-    return alt.when(pick).then(alt.value(shown)).otherwise(alt.value(hidden))
+    # ``alt.when`` makes a table, for which altair then looks for a class among all that it has.
+    return alt.OpacityValue(hidden, condition=[{"param": pick.name, "value": shown}])
 
 
 def _plain(column: str) -> str:

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 
 from headcount.errors import ConfigError, RunError
-from headcount.files import write_text_atomic
+from headcount.files import from_json, write_text_atomic
 from headcount.privacy import Ledger
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def _read(note: Path) -> dict[str, str] | None:
     if not note.exists():
         return None
     try:
-        known = json.loads(note.read_text(encoding="utf-8"))
+        known = from_json(note.read_text(encoding="utf-8"))
         found = {key: str(known[key]) for key in ("ledger", "dataset", "identity")}
         spends, last = int(known.get("spends", 0)), str(known.get("last_run", ""))
         return {**found, "spends": str(spends), "last_run": last}

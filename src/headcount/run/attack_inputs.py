@@ -5,7 +5,6 @@ Everything is read, and refused if need be, before an attack begins.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from headcount.evaluation.attackers import (
 from headcount.evaluation.counts_found import slivers_frame
 from headcount.evaluation.linkage_risk import linked_frame
 from headcount.evaluation.reidentified import GUESS_WORDS, beside_guesses
+from headcount.files import from_json
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
 from headcount.release.layout import UNITS
@@ -309,7 +309,7 @@ def _target(source: Path) -> Target:
 def _rebuilt(source: Path) -> Target:
     """What ``headcount attack reconstruct`` wrote; nothing says that it is still whole."""
     try:
-        summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
+        summary = from_json((source / SUMMARY).read_text(encoding="utf-8"))
         schema = schema_from_json(summary["domain"])
         geography = geography_of_units(
             read_parquet(source / f"{UNITS}.parquet"), summary["domain"]["levels"]

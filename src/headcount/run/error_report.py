@@ -18,6 +18,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from headcount.accuracy.limits import TooManyTogether
+from headcount.addresses import step_words
 from headcount.errors import ConfigError, RunError
 from headcount.evaluation.error_report import ErrorReport, ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
@@ -104,7 +105,7 @@ def error_report(
         queries=queries,
         before={level: one.matrix for level, one in every_level(counts).items()},
     )
-    marks = counts_digest(counts), sha256(repr(settings).encode()).digest()
+    marks = counts_digest(counts), sha256(step_words(settings).encode()).digest()
     noise = KeyedNoise(RunKey.from_seed(seed), LABEL, *marks)
     context = Context(engine=engine_named(None, None))
     for run in progress(range(runs), what="protecting the release again", total=runs):

@@ -13,7 +13,7 @@ from headcount.config.load import config_digest, config_to_json, load_config, re
 from headcount.config.settings import Config
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
-from headcount.files import write_text_atomic
+from headcount.files import from_json, write_text_atomic
 from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee
 from headcount.noise import KeyedNoise, KeyKind, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
@@ -369,7 +369,7 @@ def kept_config(directory: RunDirectory) -> Config:
     """The config that a run was begun with."""
     kept = directory.internal / "config.json"
     try:
-        tables = json.loads(kept.read_text(encoding="utf-8"))
+        tables = from_json(kept.read_text(encoding="utf-8"))
         if isinstance(tables, dict) and MEASUREMENTS in tables:
             raise RunError(
                 f"{directory.path}: found a run made from published measurements (headcount "

@@ -22,7 +22,7 @@ outside (within a few delta, which follows the residual) count in part: far fewe
 
 Why by hand: a nation has hundreds of thousands of these problems, small and alike. A general solver
 builds and factorises each one anew; here the entries' sums are kept in closed form, only prices of
-slots are unknown, and a parent costs a few Newton steps. ``headcount bench topdown-solve`` sets it
+slots are unknown, and a parent costs a few Newton steps. ``make bench NAME=topdown-solve`` sets it
 beside PIQP and OSQP; PIQP and Clarabel stay behind it for what it cannot settle.
 
 Li, Sun, Toh (2018), A highly efficient semismooth Newton augmented Lagrangian method;

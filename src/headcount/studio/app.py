@@ -23,17 +23,17 @@ from headcount._version import __version__
 from headcount.errors import ConfigError, HeadcountError, without_values
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.report.theme import dark_rules
-from headcount.run.folder import Folder
-from headcount.run.jobs import Jobs
-from headcount.run.texts import Texts
+from headcount.studio.folder import Folder
+from headcount.studio.jobs import Jobs
 from headcount.studio.security import FIELD, StudioKeys
+from headcount.studio.texts import Texts
 
 if TYPE_CHECKING:
     import tomlkit
     from jinja2 import Environment
 
-    from headcount.run.confirm import Confirmations
-    from headcount.run.known import KnownDomains
+    from headcount.studio.confirm import Confirmations
+    from headcount.studio.known import KnownDomains
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +75,16 @@ class Studio:
     @cached_property
     def known(self) -> KnownDomains:
         """What is known of configs, kept between requests."""
-        from headcount.run.known import KnownDomains  # with all methods: not for the first screen
+        from headcount.studio.known import (
+            KnownDomains,  # with all methods: not for the first screen
+        )
 
         return KnownDomains()
 
     @cached_property
     def confirmations(self) -> Confirmations:
         """What was checked, and may be run once."""
-        from headcount.run.confirm import Confirmations
+        from headcount.studio.confirm import Confirmations
 
         return Confirmations()
 

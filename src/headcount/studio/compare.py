@@ -14,10 +14,10 @@ from headcount.config.methods import parts_of_chain, put_method, take_case
 from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
 from headcount.run.compare import ways_of
-from headcount.run.known import FinishedComparison, comparison_folder
-from headcount.run.wanted import OWN, ways_in
 from headcount.studio.app import Asked, Studio, require
+from headcount.studio.known import FinishedComparison, comparison_folder
 from headcount.studio.run import job_words
+from headcount.studio.wanted import OWN, ways_in
 
 COMPARISONS = "comparisons/"
 SUMMARY = ("report-summary", "report-limits")

@@ -21,9 +21,9 @@ from headcount.population.header import refuse_values_as_names
 from headcount.population.tables import header_of
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.amounts import total_loss
-from headcount.run.listing import ledgers_among, plain_files
 from headcount.schema.bins import NAMED
 from headcount.studio.app import Asked, Studio, require
+from headcount.studio.listing import ledgers_among, plain_files
 from headcount.toml_files import parse_toml
 from headcount.typed import from_table
 
@@ -52,7 +52,7 @@ ASKED = (
 )
 """What can be said of a file before a config is written."""
 
-BLANK_COUNTS = {"": "refused", "zero": "0"}
+BLANK_COUNTS = {"": "refused", "zero": "0: nobody", "withheld": "withheld, and not counted"}
 AGES = {"": "not said", "years": "years", "codes": "codes of age groups"}
 
 

@@ -23,10 +23,11 @@ from headcount.population import Population
 from headcount.privacy import Ledger
 from headcount.privacy.loss import exact
 from headcount.privacy.outlook import outlook
-from headcount.run.known import FinishedComparison, comparison_folder
 from headcount.run.protect import promise_of
-from headcount.run.rehearsal import Rehearsal, rehearsal_outcome
-from headcount.run.wanted import (
+from headcount.studio.app import Asked, Studio, require
+from headcount.studio.known import FinishedComparison, comparison_folder
+from headcount.studio.rehearsal import Rehearsal, rehearsal_outcome
+from headcount.studio.wanted import (
     STEPS,
     cards_of,
     currency_of,
@@ -35,7 +36,6 @@ from headcount.run.wanted import (
     ways_in,
     with_amount,
 )
-from headcount.studio.app import Asked, Studio, require
 
 
 def show(studio: Studio, asked: Asked) -> Response:

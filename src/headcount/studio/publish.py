@@ -11,8 +11,8 @@ from headcount.release.directory import RunDirectory
 from headcount.release.pack import write_zip
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import MANIFEST, read_receipt
-from headcount.run.publish import WITHHELD, ReleaseAgain, outgoing, publish_checks
 from headcount.studio.app import Asked, Studio
+from headcount.studio.checklist import WITHHELD, ReleaseAgain, outgoing, publish_checks
 
 IN_MEMORY = 64 << 20
 

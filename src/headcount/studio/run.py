@@ -10,8 +10,8 @@ from starlette.responses import Response
 from headcount.errors import RunError
 from headcount.population.reading import is_it_right
 from headcount.run.close import close_run
-from headcount.run.confirm import Spending, text_digest
 from headcount.studio.app import VEILED, Asked, Studio, require
+from headcount.studio.confirm import Spending, text_digest
 from headcount.studio.start import run_state
 
 SOON = 1.0

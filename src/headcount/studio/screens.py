@@ -42,8 +42,8 @@ SCREENS: dict[tuple[str, str], str] = {
 
 def load_all() -> None:
     """Load what every screen needs, and what draws charts, before it is asked for."""
-    from headcount.run.wanted import Reach, draw_reaches
     from headcount.studio.app import screen_named
+    from headcount.studio.wanted import Reach, draw_reaches
 
     for name in SCREENS.values():
         screen_named(name)

@@ -7,17 +7,34 @@ from pathlib import Path
 
 from starlette.responses import Response
 
+from headcount.errors import ConfigError, did_you_mean
 from headcount.files import write_text_atomic
 from headcount.release.directory import RunDirectory
-from headcount.run.listing import (
+from headcount.studio.app import Asked, Studio
+from headcount.studio.listing import (
     balances_among,
     configs_among,
     plain_files,
     runs_among,
     tables_among,
 )
-from headcount.run.practise import PRACTISE, practice_config
-from headcount.studio.app import Asked, Studio
+
+PRACTISE = {"towns": "people = 6000"}
+"""Made-up populations to try things on, and how small they are made."""
+
+_CONFIG = """\
+# For practice: a made-up population, so that nothing here is confidential.
+[population]
+kind = "{kind}"
+{size}
+
+[mechanism]
+name = "topdown"
+epsilon = 1                         # the privacy loss: less protects more
+
+[run]
+out = "runs/practise-{kind}"
+"""
 
 
 def show(studio: Studio, asked: Asked) -> Response:
@@ -48,6 +65,13 @@ def practise(studio: Studio, asked: Asked) -> Response:
     if not path.exists():
         write_text_atomic(path, text)
     return studio.go("/plan", config=name)
+
+
+def practice_config(kind: str) -> str:
+    """The text of a config that protects a made-up population."""
+    if kind not in PRACTISE:
+        raise ConfigError("practise", found=repr(kind), expected=did_you_mean(kind, PRACTISE))
+    return _CONFIG.format(kind=kind, size=PRACTISE[kind])
 
 
 def accept(studio: Studio, asked: Asked) -> Response:

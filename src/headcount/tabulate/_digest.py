@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.addresses import ATTRIBUTE, SCHEMA, each, listed, plain
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.households import Households
@@ -80,7 +81,7 @@ class _Content:
 
 
 def _add_counts(add: Callable[[str, bytes | _Pieces], None], counts: Counts) -> None:
-    add("schema", repr(counts.schema).encode())
+    add("schema", SCHEMA(counts.schema).encode())
     _add_places(add, counts.geography)
     if counts.geography.spine is not None:
         _add_places(add, counts.geography.spine)
@@ -115,8 +116,9 @@ def _add_matrix(add: Callable[[str, bytes | _Pieces], None], name: str, given: A
 
 def _add_households(add: Callable[[str, bytes | _Pieces], None], households: Households) -> None:
     """Who lives with whom: the order of dwellings counts, because swaps are drawn in it."""
-    attributes = (households.person_attributes, households.dwelling_attributes)
-    add("households", repr((households.kinds, attributes)).encode())
+    both = (households.person_attributes, households.dwelling_attributes)
+    attributes = listed(map(each(ATTRIBUTE), both))
+    add("households", listed((plain(households.kinds), attributes)).encode())
     for part in (households.block, households.kind, households.first):
         add("dwellings", part.astype("<i8").tobytes())
     for codes in (households.persons, households.dwellings):

@@ -18,7 +18,6 @@ import numpy as np
 
 from headcount.attacks.reconstruction import Reconstruct
 from headcount.attacks.reidentification import Reidentify
-from headcount.bench.dense import Margin, from_dense
 from headcount.compiled import forced
 from headcount.errors import InputError
 from headcount.evaluation.attacked import attack
@@ -37,6 +36,7 @@ from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
+from headcount.solve.batch import Batch
 from headcount.solve.feasibility import clashes
 from headcount.solve.rounding import round_batch
 
@@ -49,8 +49,7 @@ HALF, PEOPLE = Fraction(1, 2), 60
 
 def rounding() -> None:
     """Least squares is the longest chain, rounding the next: the second process begins here."""
-    bounds = Margin(group=np.zeros(2, np.int64), low=np.array([[1, 2]]), high=np.array([[4, 9]]))
-    batch = from_dense(np.zeros((2, 2)), weight=1.0, total=np.array([3, 5]), families=[bounds])
+    batch = _problem()
     round_batch(batch, np.array([0.5, 2.5, 1.5, 3.5]))
     clashes(batch)
     protect(_village(), Rounding(tables={"by_origin": ["hispanic"]}, how="small-counts"), seed=1)
@@ -108,6 +107,28 @@ def attacks() -> None:
 RUNS: dict[str, Callable[[], None]] = {
     run.__name__: run for run in (topdown, rounding, passes, swapping, attacks)
 }
+
+
+def _problem() -> Batch:
+    """One parent with two cells and two children, whose totals are bounded."""
+    starts = np.array([0, 2])
+    return Batch(
+        parent=np.array([0]),
+        cell_start=starts,
+        cell=np.arange(2, dtype=np.int32),
+        total=np.array([3, 5]),
+        child_start=starts,
+        var_start=np.array([0, 2, 4]),
+        var_child=np.array([0, 1, 0, 1], np.int32),
+        answer=np.zeros(4),
+        weight=np.ones(2),
+        family_start=np.array([0, 1]),
+        group=np.zeros((1, 2), np.int32),
+        family_weight=np.zeros((2, 1)),
+        margin=np.zeros((2, 1)),
+        low=np.array([[1], [2]]),
+        high=np.array([[4], [9]]),
+    )
 
 
 def _village() -> Population:

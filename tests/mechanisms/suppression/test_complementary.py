@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.bench.suppression_exact import ExactError, cheapest_pattern
-from headcount.bench.suppression_oracle import interval, unprotected
-from headcount.bench.suppression_workloads import random_table, small_table
 from headcount.errors import InputError
 from headcount.evaluation.suppressed import audit_withheld
 from headcount.evaluation.witnessed import check_witnesses
@@ -19,6 +16,9 @@ from headcount.mechanisms.suppression.complementary import complement, derivable
 from headcount.mechanisms.suppression.moves import splits
 from headcount.solve.mip import SolverError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
+from tests.support.additive_tables import random_table, small_table
+from tests.support.suppression_exact import ExactError, cheapest_pattern
+from tests.support.suppression_oracle import interval, unprotected
 
 
 def census(seed, *, tracts=(4, 3, 5), blocks=2):
@@ -174,7 +174,7 @@ def test_the_optimum_is_that_of_brute_force(seed):
 
 
 def test_an_optimum_that_is_not_proven_is_an_error(monkeypatch):
-    monkeypatch.setattr("headcount.bench.suppression_exact.ROUNDS", 1)
+    monkeypatch.setattr("tests.support.suppression_exact.ROUNDS", 1)
     table = small_table(7)
     with pytest.raises(ExactError, match="found broken cuts after 1 rounds, expected a proof"):
         cheapest_pattern(table.additive, table.values, table.primary, publish=table.publish)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from headcount.bench.suppression_exact import cheapest_pattern
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.suppression.complementary import complement
@@ -19,6 +18,7 @@ from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Tabulated
 from headcount.tabulate.additive import flat, product_of_trees
+from tests.support.suppression_exact import cheapest_pattern
 
 MOST = 7
 """The largest count of an inner cell that is tried."""

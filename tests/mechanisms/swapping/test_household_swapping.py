@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.bench.swap_need import at_risk_and_pairs, some_mechanism, some_town
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated, protect
@@ -26,6 +25,7 @@ from headcount.population import Population
 from headcount.population.households import Households
 from headcount.tabulate import content_digest, tabulate
 from headcount.testing.contracts import mechanism_checks
+from tests.mechanisms.swapping.programme import at_risk_and_pairs, some_mechanism, some_town
 
 from .dwellings import RACE, dwellings, some_people, spine, towns_of_dwellings
 

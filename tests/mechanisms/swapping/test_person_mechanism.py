@@ -238,10 +238,7 @@ def test_areas_that_share_a_pool_are_swapped_as_if_alone():
             assert np.array_equal(beside[number].partner[attribute], column)
 
 
-def test_a_setting_that_came_later_leaves_seeded_swaps_as_they_were():
-    """``alike`` is no part of what keys the noise unless it is set."""
-    assert "alike" not in swapping().noise_text
-    assert swapping(alike=("tenure",)).noise_text.endswith("alike=('tenure',))")
+def test_an_unknown_attribute_in_alike_is_refused():
     with pytest.raises(InputError, match="found attribute 'rooms'"):
         swapping(alike=("rooms",)).check(town())
 

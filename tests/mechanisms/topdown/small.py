@@ -10,7 +10,6 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headcount.bench.topdown_bounds import keys_of
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
@@ -21,6 +20,7 @@ from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, Counts, Query
 from headcount.testing.strategies import geographies
+from tests.support.drawn_bounds import keys_of
 
 Ints = NDArray[np.int64]
 

@@ -128,6 +128,22 @@ def test_every_answer_of_every_unit_is_the_one_that_is_drawn_by_its_address(
     assert about["queries"]["split"]["law"] == "discrete Gaussian, sigma2 16"
 
 
+def test_no_more_answers_are_held_at_once_than_so_many_or_those_of_one_unit(
+    tmp_path: Path, small_parts: None, monkeypatch: pytest.MonkeyPatch
+):
+    """However many units a level has: memory does not grow with a nation."""
+    held, draw = [], publish.PartTask._drawn
+
+    def watched(task: publish.PartTask, query: str, units: range) -> Any:
+        held.append(draw(task, query, units))
+        return held[-1]
+
+    monkeypatch.setattr(publish.PartTask, "_drawn", watched)
+    written(settings(zcdp(1)), village(), tmp_path)
+    assert max(len(one) for one in held) == 3
+    assert all(one.size <= 8 for one in held if len(one) > 1)
+
+
 @examples(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -9,7 +9,6 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from headcount.bench import topdown_bounds
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms.topdown import _room as making
 from headcount.mechanisms.topdown import _room_plan as room_plan
@@ -39,6 +38,7 @@ from tests.mechanisms.topdown.small import (
     tree,
     village,
 )
+from tests.support import drawn_bounds
 
 PAIR = Schema((Attribute("a", ("0", "1")),))
 BY_A = Query("a", ("a",))
@@ -47,22 +47,22 @@ BROKEN_BY_FAILSAFE = 3
 """A case in which the failsafe's answer breaks a bound of a unit above it."""
 
 
-def test_random_tables_of_bounds_that_check_passes_complete():
-    """``headcount bench topdown-bounds --cases 2000`` is the same at length."""
-    found = {one.what: one.value for one in topdown_bounds.measure(cases=40)}
-    assert found["completed"] == found["cases"] == 40
-    assert found["refused by check"] == 0
-    assert found["parents for which room was made"] > 0
-    assert found["levels with crossing bounds"] > 5
+def test_random_tables_of_bounds_that_check_passes_complete(tmp_path):
+    """``make extreme`` runs many more."""
+    seen, wrong = drawn_bounds.run_cases(range(40), tmp_path)
+    assert wrong == []
+    assert seen["completed"] == 40
+    assert seen["room"] > 0
+    assert seen["crossing"] > 5
 
 
 def test_a_broken_bound_of_a_release_is_seen(tmp_path):
-    """The bench's own look at a release can fail."""
-    case = topdown_bounds.draw_case(0, tmp_path)
+    """The look at a release that judges it can fail."""
+    case = drawn_bounds.draw_case(0, tmp_path)
     truth = case.counts.dense()
-    assert topdown_bounds.keeps(case, truth)
-    assert not topdown_bounds.keeps(case, truth + 1_000_000)
-    assert not topdown_bounds.keeps(case, truth - 1_000_000)
+    assert drawn_bounds.keeps(case, truth)
+    assert not drawn_bounds.keeps(case, truth + 1_000_000)
+    assert not drawn_bounds.keeps(case, truth - 1_000_000)
 
 
 @pytest.mark.parametrize("number", [3, 10, 27, 37, 58])
@@ -72,17 +72,17 @@ def test_if_every_solver_fails_people_are_dealt_out(number, tmp_path, monkeypatc
         return counts, np.arange(batch.parents), {}, ()
 
     monkeypatch.setattr(making, "solve_batch", fails)
-    case = topdown_bounds.draw_case(number, tmp_path)
+    case = drawn_bounds.draw_case(number, tmp_path)
     outcome = run(case.mechanism, case.counts, seed=number)
     assert any(made for what, made in outcome.notes.items() if what.endswith("room made"))
-    assert topdown_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
+    assert drawn_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
 
 
 def test_a_failsafe_that_breaks_a_bound_above_is_not_kept(tmp_path, monkeypatch):
     """It keeps a margin of the parent, not what the parent's own bounds are about."""
-    case = topdown_bounds.draw_case(BROKEN_BY_FAILSAFE, tmp_path)
+    case = drawn_bounds.draw_case(BROKEN_BY_FAILSAFE, tmp_path)
     outcome = run(case.mechanism, case.counts, seed=BROKEN_BY_FAILSAFE)
-    assert topdown_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
+    assert drawn_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
     monkeypatch.setattr(Room, "kept", lambda _, level, above, rescued: rescued)
     with pytest.raises(RunError, match="broken by the sum of its leaves, expected it kept"):
         run(case.mechanism, case.counts, seed=BROKEN_BY_FAILSAFE)
@@ -90,7 +90,7 @@ def test_a_failsafe_that_breaks_a_bound_above_is_not_kept(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("number", [3, 37, 58])
 def test_a_run_resumed_after_room_was_made_is_the_same(number, tmp_path):
-    case = topdown_bounds.draw_case(number, tmp_path)
+    case = drawn_bounds.draw_case(number, tmp_path)
     place, space = case.counts.geography, tmp_path / "space"
     first = run(case.mechanism, case.counts, seed=number, workspace=storage_at(space))
     assert first.notes[f"{place.leaf}: room made"]
@@ -257,7 +257,7 @@ def test_levels_are_added_up_once_and_not_for_each_ancestor(tmp_path, monkeypatc
     adds, add_up = tabulate_counts.adder, Planner.by_atom
     monkeypatch.setattr(room_plan, "adder", adder)
     monkeypatch.setattr(Planner, "by_atom", by_atom)
-    case = topdown_bounds.draw_case(37, tmp_path)
+    case = drawn_bounds.draw_case(37, tmp_path)
     outcome = run(case.mechanism, case.counts, seed=37)
     assert int(outcome.notes["county: room made"]) == int(outcome.notes["tract: room made"]) == 1
     assert len(pairs) == len(set(pairs)) > 0
@@ -301,7 +301,7 @@ def test_if_no_try_of_the_last_resort_finds_counts_the_run_is_told_what_to_do(
 
     monkeypatch.setattr(worker, "solve_apart", lost)
     monkeypatch.setattr(worker, "run_here", lost)
-    case = topdown_bounds.draw_case(10, tmp_path)
+    case = drawn_bounds.draw_case(10, tmp_path)
     with pytest.raises(RunError) as error:
         run(case.mechanism, case.counts, seed=10)
     assert str(error.value) == (
@@ -324,7 +324,7 @@ def test_the_receipt_says_how_far_estimates_moved(tmp_path, monkeypatch):
 
     planned = Planner.plan
     monkeypatch.setattr(Planner, "plan", plan)
-    case = topdown_bounds.draw_case(37, tmp_path)
+    case = drawn_bounds.draw_case(37, tmp_path)
     notes = run(case.mechanism, case.counts, seed=37).notes
     levels = case.counts.geography.levels
     assert sorted(plans) == [2, 3]

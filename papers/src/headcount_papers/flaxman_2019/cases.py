@@ -27,7 +27,7 @@ def case(
         mechanism=AsPublished(mechanism) if variant == PUBLISHED else mechanism,
         runs=runs,
         columns={"variant": variant, "mechanism": name, "epsilon": float(epsilon)},
-        words=f"{type(mechanism).__name__}(epsilon={epsilon!r}{parts}) {variant}",
+        words=f"{name.capitalize()}(epsilon={epsilon!r}{parts}) {variant}",
         label=mechanism.name,
     )
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from headcount.addresses import LIMITS, listed, plain
 from headcount.arrays import Flags, Ints
 from headcount.errors import did_you_mean
 from headcount.fields import AtLeast0, Positive, Rate
@@ -164,7 +165,8 @@ class CellKey(ChangedTables):
     def way(self) -> str:
         """The perturbation table, and what becomes of zeros."""
         table = None if self.ptable is None else self.ptable.bound_to_files().sha256
-        return repr((self.name, table, self.rule, self._limits, self.columns, self.zeros))
+        said = *map(plain, (self.name, table, self.rule)), LIMITS(self._limits)
+        return listed((*said, plain(self.columns), plain(self.zeros)))
 
     def lookup(self, secret: KeySecret) -> ByInterval | ByColumn:
         """The lookup of changes; a table with columns has them in a secret order."""

@@ -165,7 +165,7 @@ class Suppression(TableMethod):
         )
 
     def __repr__(self) -> str:
-        # Keys that were not always there only where they say something: the text keys noise.
+        # Keys that few have a use for only where they say something.
         since = ("groups", "bins", "prefixes", "lowest_of", "cost", "costs", "publish")
         shown = {
             one.name: getattr(self, one.name)

@@ -23,7 +23,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
-from headcount.files import POSIX
+from headcount.files import POSIX, from_json
 from headcount.geography import Geography
 from headcount.mapped import append, mapped, scratch_file
 from headcount.mechanisms._base import Context
@@ -70,7 +70,7 @@ class PooledFiles:
         """The pooled answers of exactly these units, if they are there and sound."""
         name = self._name(level, units)
         try:
-            noted = json.loads(self.storage.read(f"{name}.json").to_pybytes())
+            noted = from_json(self.storage.read(f"{name}.json").to_pybytes())
             digests = bytes.fromhex(noted["digests"])
             rows = StoredFloats(self.storage, name, noted["kind"], tuple(noted["shape"]), digests)
             if noted["made_from"] != self._made_from or len(rows) != len(units):

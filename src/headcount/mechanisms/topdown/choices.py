@@ -62,7 +62,7 @@ class QuartersBounds:
     part_totals: bool = False
 
     def __repr__(self) -> str:
-        # It keys the noise of seeded studies: what was not always there is shown where it is set.
+        # What few have a use for is shown where it is set.
         said = {name: value for name, value in vars(self).items() if name in _ALWAYS or value}
         return f"QuartersBounds({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from headcount.addresses import step_words
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError, RunError, one_of
 from headcount.geography import Geography
@@ -91,7 +92,7 @@ class PublishedStart:
     def made_from(self) -> bytes:
         """What marks the files of an estimate."""
         kept = (digest for _, digest in self.kept)
-        told = (self.measurements.digest, repr(self.mechanism), *kept)
+        told = (self.measurements.digest, step_words(self.mechanism), *kept)
         return "".join(told).encode()
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from headcount.addresses import step_words
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
@@ -400,7 +401,7 @@ class TopDown(TopDownSettings, PostTabular):
         made_from = b""
         with ExitStack() as stack:
             if context.workspace is not None:
-                made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
+                made_from = counts_digest(counts) + mark_of(noise) + step_words(settings).encode()
                 place = context.workspace.below(TRUTH)
                 truth = stack.enter_context(truth_in_files(levels, place))
                 restrictions = bounds_in_files(restrictions, place)

@@ -24,6 +24,7 @@ from pyarrow import ipc
 from headcount.arrays import Flags, Ints
 from headcount.arrow import arrow_numbers
 from headcount.errors import RunError
+from headcount.files import from_json
 from headcount.mechanisms.topdown._estimate import SparseRows
 from headcount.release.layout import stem_of
 from headcount.storage import Storage
@@ -134,7 +135,7 @@ class PartFiles:
     def _read(self, name: str, level: str, units: range) -> LevelPart:
         with ipc.open_file(self._storage.read(name)) as reader:
             batch = reader.get_batch(0)
-            about = json.loads(batch.schema.metadata[b"headcount"])
+            about = from_json(batch.schema.metadata[b"headcount"])
             entries = batch["counts"].values
             rows = SparseRows(
                 # Not by "to_numpy", which loads pandas where that is installed.

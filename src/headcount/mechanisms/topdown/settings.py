@@ -258,7 +258,7 @@ class TopDownSettings:
     def completed(self, schema: Schema, geography: Geography) -> Self:
         """With queries: those of the user, or else the default ones (_defaults.py) written out.
 
-        The settings themselves stay as the user wrote them, because their text keys the noise.
+        The settings themselves stay as the user wrote them, because their words key the noise.
         """
         if self.queries:
             return self
@@ -273,31 +273,6 @@ class TopDownSettings:
         }
         said = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({said})"
-
-    @property
-    def noise_text(self) -> str:
-        """What keys the noise of seeded studies; no word of it may change."""
-        said: dict[str, object] = {
-            "loss": self.loss,
-            "query_shares": self.query_shares,
-            "level_shares": self.level_shares,
-            "level_queries": self.level_queries,
-            "queries": self.marginals,
-            "invariants": self.invariant,
-            "bounds": self.bounds,
-            "failsafe_over": self.failsafe_over,
-            "report_epsilon": self.report_epsilon,
-            "structural_zeros": self.structural_zeros,
-        }
-        # What is said of households only where something is, as it was not always there.
-        if self.count_housemates:
-            said["count_housemates"] = True
-        if self.largest_household is not None:
-            said["largest_household"] = self.largest_household
-        for name in ("passes", "spine", "bypass"):
-            if value := getattr(self, name):
-                said[name] = value
-        return f"TopDown({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     @cached_property
     def loss(self) -> PureLoss | ZCDPLoss | None:

@@ -279,9 +279,9 @@ class InDwellings:
         return to_population(households, self.attributes or None, schema=schema)
 
 
-def refuse_overlap(overlap: int) -> None:
+def refuse_overlap(overlap: int | None) -> None:
     """Refuse a number of times that a person cannot be counted."""
-    if overlap < 1:
+    if overlap is not None and overlap < 1:
         raise ConfigError(
             "population",
             place="overlap",

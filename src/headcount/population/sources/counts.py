@@ -38,9 +38,9 @@ class CountsTable(FromTables):
         quarters       living quarters by type
         totals         what to do with rows that look like totals by their code
         sums           what to do with rows that equal the sum of others
-        blank_counts   what to do with counts that are not there
+        blank_counts   what counts that are not there are: "zero", or "withheld"
         overlap        in how many cells or rows a person may be counted: the guarantee says what
-                       that means for one
+                       that means for one; where nobody says it, parts of others are looked for
     """
 
     kind = "counts"
@@ -52,7 +52,7 @@ class CountsTable(FromTables):
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
     blank_counts: BlankCounts = "refuse"
-    overlap: int = 1
+    overlap: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +78,7 @@ class CountsTable(FromTables):
         return {
             "public": self.public,
             "read_off": self.places_read_off,
-            "one_person": one_of_counts(self.totals, self.choice, self.overlap),
+            "one_person": one_of_counts(self.totals, self.choice, self.overlap, self.blank_counts),
         }
 
     def read(self, progress: Progress = silent) -> Population:

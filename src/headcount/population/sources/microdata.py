@@ -44,7 +44,7 @@ class Microdata(FromTables):
         quarters          living quarters by type
         count             the column that says for how many people a row stands; without it a row
                           is one person
-        blank_counts      what to do with counts that are not there
+        blank_counts      what counts that are not there are: "zero", or "withheld"
         overlap           in how many rows a person may be counted: the guarantee says what that
                           means for one
         totals            what to do with rows that look like totals

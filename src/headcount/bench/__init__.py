@@ -1,6 +1,0 @@
-"""Benchmarks: figures anyone can repeat, printed with the facts of the machine."""
-
-from headcount.bench.figures import Reading, Result
-from headcount.bench.harness import Benchmark, benchmarks, run_all, run_benchmark
-
-__all__ = ["Benchmark", "Reading", "Result", "benchmarks", "run_all", "run_benchmark"]

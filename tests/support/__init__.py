@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: problems with known answers, oracles, people and files."""
