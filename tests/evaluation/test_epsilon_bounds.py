@@ -13,10 +13,9 @@ from headcount.evaluation.epsilon_bounds import (
     _choose,
     _clopper_pearson_lower,
     _coins,
-    _uncorrected,
     audit,
-    audit_trials,
 )
+from tests.support.audit_trials import audit_trials, uncorrected_bound
 
 
 def geometric(epsilon, *counts):
@@ -165,7 +164,7 @@ def test_the_runs_used_for_choosing_do_not_enter_the_bound():
     d[:1_000] = 5.0  # a perfect witness, but only among the runs used for choosing
     d[1_000:] = d_prime[1_000:] = g.integers(0, 2, 3_000)
     assert audit(d, d_prime).epsilon_lower == 0.0
-    assert _uncorrected(d, d_prime, confidence=0.95) > 0.5
+    assert uncorrected_bound(d, d_prime, confidence=0.95) > 0.5
 
 
 def test_a_release_without_noise_is_bounded_only_by_the_number_of_runs():

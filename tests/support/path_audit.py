@@ -30,7 +30,6 @@ from itertools import count
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.evaluation.epsilon_bounds import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms.topdown.answers import unit_classes
@@ -44,6 +43,7 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.counts import sparse_counts
+from tests.support.audit_trials import AuditTrials, audit_trials
 from tests.support.measuring_audit import Build
 from tests.support.zcdp_audit import rho_trials
 
