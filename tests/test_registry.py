@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from headcount.attacks import Attack
 from headcount.evaluation import Metric
 from headcount.mechanisms import Geometric, PostTabular, PreTabular
-from headcount.population.sources import Generated
+from headcount.population import Generated
 
 @dataclass(frozen=True, kw_only=True)
 class Own(Geometric):

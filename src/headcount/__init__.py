@@ -103,12 +103,12 @@ if TYPE_CHECKING:
     from headcount.population import Population as Population
     from headcount.population import uniform as uniform
     from headcount.population.attribute_column import AttributeColumn as AttributeColumn
+    from headcount.population.counts import read_counts as read_counts
     from headcount.population.from_households import to_population as to_population
-    from headcount.population.household_readers import read_households as read_households
     from headcount.population.household_writer import write_households as write_households
-    from headcount.population.readers import read_counts as read_counts
-    from headcount.population.readers import read_microdata as read_microdata
-    from headcount.population.readers import read_quarters as read_quarters
+    from headcount.population.households import read_households as read_households
+    from headcount.population.microdata import read_microdata as read_microdata
+    from headcount.population.quarters_table import read_quarters as read_quarters
     from headcount.population.redistricting_2020 import read_persons_2020 as read_persons_2020
     from headcount.population.redistricting_2020 import read_units_2020 as read_units_2020
     from headcount.population.towns import towns as towns

@@ -245,9 +245,9 @@ MECHANISMS = Registry(
 )
 POPULATIONS = Registry(
     "population",
-    "headcount.population.sources",
+    "headcount.population",
     "headcount.populations",
-    base=("headcount.population.sources", "Source"),
+    base=("headcount.population", "Source"),
     tag="kind",
 )
 METRICS = Registry(

@@ -34,7 +34,7 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
-from headcount.population.people import count_people, read_people
+from headcount.population.microdata import count_people, read_people
 from headcount.population.people_table import TableOfPeople
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.evaluation.bias_by_homogeneity import bias_by
-from headcount.population.homogeneity import homogeneity_index
+from headcount.evaluation.bias_by_homogeneity import bias_by, homogeneity_index
 
 SHAPE = (2, 2, 6)
 

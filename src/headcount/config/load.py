@@ -21,7 +21,7 @@ from headcount.errors import ConfigError, did_you_mean
 from headcount.evaluation import Metric
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
-from headcount.population.sources import Source
+from headcount.population import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
 from headcount.toml_files import read_toml

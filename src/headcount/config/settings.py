@@ -11,7 +11,7 @@ from headcount.errors import ConfigError
 from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
-from headcount.population.sources import Source
+from headcount.population import Source
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.release.foreign import ForeignFiles
 from headcount.release.layout import FileFormat, FileLayout, MarginNames

@@ -1,29 +1,65 @@
-"""Towns: a seeded synthetic state of people in dwellings, shaped like the United States of 2010."""
+"""``kind = "towns"``: a seeded synthetic state of people in dwellings.
+
+It is shaped like the United States of 2010.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
-from headcount.errors import InputError
-from headcount.population.households import HOUSEHOLD, VACANT, Households
+from headcount.errors import ConfigError, InputError
+from headcount.fields import AtLeast0, AtLeast1, Whole
+from headcount.population._base import Generated, InDwellings
+from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
+from headcount.population.population import Population
 from headcount.population.towns import levels
 from headcount.population.towns._facilities import IN_QUARTERS, fill_facilities, plan_facilities
 from headcount.population.towns._mix import mixes
 from headcount.population.towns._people import fill_households, household_sizes, nobody
 from headcount.population.towns._spine import BLOCK_SPREAD, Land, make_land
+from headcount.progress import Progress, silent
 
 MEAN_SIZE = 2.578
 """People in a mean household."""
-
 VACANCY = 0.114
 """Share of housing units that are vacant."""
-
 FEWEST_PEOPLE, MOST_PEOPLE, MOST_COUNTIES = 1_000, 50_000_000, 999
+
+
+@dataclass(frozen=True, kw_only=True)
+class Towns(InDwellings, Generated):
+    """A synthetic state.
+
+    where
+        seed       one seed, one state
+        people     how many to aim at
+        counties   by default one for each 50,000 people, at least five
+    """
+
+    kind = "towns"
+    seed: AtLeast0 = 2010
+    people: Annotated[int, Whole(low=FEWEST_PEOPLE, high=MOST_PEOPLE)] = 40_000
+    counties: AtLeast1 | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.counties or 1) > (most := most_counties(self.people)):
+            raise ConfigError(
+                "population",
+                place="counties",
+                found=str(self.counties),
+                expected=f"at most {most} for the people",
+            )
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Generate the people in their dwellings."""
+        return self.chosen(towns(seed=self.seed, people=self.people, counties=self.counties))
 
 
 def towns(

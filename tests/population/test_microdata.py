@@ -22,10 +22,9 @@ from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files
 from headcount.population._cuts import last_cut
-from headcount.population._sums import SumsByKey
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.format import PLAIN, Format
-from headcount.population.people import count_people, read_people
+from headcount.population.microdata import SumsByKey, count_people, read_people
 from headcount.population.people_table import TableOfPeople
 from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of
 from headcount.population.population import Population

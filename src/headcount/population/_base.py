@@ -1,11 +1,15 @@
-"""What the kinds of population have in common: reading, and knowing the same people again."""
+"""What the kinds of population have in common: reading, and knowing the same people again.
+
+Each kind of ``[population]`` is a class with its keys as fields. A kind of one's own has ``kind``,
+``read(progress)``, ``data_file`` and ``source_digest``; ``Generated`` and ``FromFile`` give all but
+the first two.
+"""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -18,12 +22,11 @@ from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population._placed import UNITS_READ_OFF, listed_geography
+from headcount.population.dwellings import Households
 from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
-from headcount.population.households import Households
 from headcount.population.key_column import KeyColumn
 from headcount.population.population import Population
-from headcount.population.readers import read_quarters
 from headcount.population.row_choice import RowChoice, Values
 from headcount.population.source import table_digest
 from headcount.population.suspicious import Totals
@@ -213,37 +216,6 @@ class FromTables(Source):
     def source_digest(self) -> str:
         """The digest of the table's rows in any order, over all columns."""
         return table_digest(self.data_file, self.format)
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuartersTable:
-    """A table of living quarters: one row per leaf unit, one column for each type.
-
-    where
-        attribute   the attribute whose levels are the types
-        columns     the column of a level, where it is not named after it
-        vacant      the column of vacant housing units, if there is one
-    """
-
-    file: FilePath
-    attribute: str
-    columns: Mapping[str, str] = field(default_factory=dict)
-    vacant: str = ""
-
-    def join(
-        self, people: Population, geography: CodeColumns | Prefixes, form: Format
-    ) -> Population:
-        """The people with the living quarters of their units."""
-        quarters = read_quarters(
-            self.file,
-            population=people,
-            geography=geography,
-            attribute=self.attribute,
-            columns=self.columns,
-            vacant=self.vacant,
-            form=form,
-        )
-        return replace(people, quarters=quarters)
 
 
 @dataclass(frozen=True, kw_only=True)
