@@ -11,8 +11,7 @@ import numpy as np
 from benchmarks.figures import Reading, timed
 from benchmarks.suppression_workloads import census_tables, folder_tables
 from headcount.arrays import Flags
-from headcount.evaluation.suppressed import WITNESSES, audit_release
-from headcount.evaluation.withheld import Attacker, audit_withheld
+from headcount.evaluation.suppressed import WITNESSES, Attacker, audit_release, audit_withheld
 from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement

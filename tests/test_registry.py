@@ -14,10 +14,10 @@ from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Origin
 
 PLUGIN = """
 from dataclasses import dataclass
-from headcount.attacks.kinds import Attack
-from headcount.evaluation.metrics import Metric
+from headcount.attacks import Attack
+from headcount.evaluation import Metric
 from headcount.mechanisms import Geometric, PostTabular, PreTabular
-from headcount.population.sources import Generated
+from headcount.population import Generated
 
 @dataclass(frozen=True, kw_only=True)
 class Own(Geometric):
@@ -67,6 +67,27 @@ def test_every_part_of_ours_is_a_class_with_its_name(registry: Registry):
     for name in registry.ours:
         assert getattr(registry.get(name), registry.tag) == name
         assert registry.origin(name) is None
+
+
+def test_a_module_is_a_part_if_its_text_has_a_class_of_its_name(folder: Path):
+    package = folder / "own_parts"
+    (package / "in_a_folder").mkdir(parents=True)
+    for name, text in {
+        "__init__": "",
+        "one_part": 'class One:\n    name = "one-part"\n',
+        "in_a_folder/__init__": "",
+        "in_a_folder/thing": 'class Two:\n    name = "in-a-folder"\n',
+        "in_a_folder/helper": "",
+        "helper": 'name = "helper"\nclass Other:\n    name = "other"\n    kind = "helper"\n',
+        "_private": 'class Hidden:\n    name = "-private"\n',
+        "unread": 'raise AssertionError("imported")\nclass Three:\n    name = "unread"\n',
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    things = Registry("thing", "own_parts", "own.things", base=("own_parts", "Thing"))
+    assert things.ours == ("in-a-folder", "one-part", "unread")
+    assert [things.get(name).__name__ for name in things.ours[:2]] == ["Two", "One"]
+    with pytest.raises(ConfigError, match="thing: found 'helper', expected one of"):
+        things.get("helper")
 
 
 def test_a_part_that_is_installed_meanwhile_is_found(folder: Path):

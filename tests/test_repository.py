@@ -330,10 +330,10 @@ def test_attacks_never_import_population() -> None:
 def test_attacks_importing_population_would_be_seen() -> None:
     graph = grimp.ImportGraph()
     for importer in ("headcount.attacks", "headcount.attacks.linkage", "headcount.evaluation"):
-        graph.add_import(importer=importer, imported="headcount.population.readers")
+        graph.add_import(importer=importer, imported="headcount.population.microdata")
     assert truth_imported_by_attacks(graph) == {
-        ("headcount.attacks", "headcount.population.readers"),
-        ("headcount.attacks.linkage", "headcount.population.readers"),
+        ("headcount.attacks", "headcount.population.microdata"),
+        ("headcount.attacks.linkage", "headcount.population.microdata"),
     }
 
 

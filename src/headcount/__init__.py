@@ -51,16 +51,16 @@ from typing import TYPE_CHECKING, Any
 from headcount._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from headcount.attacks.kinds import Attack as Attack
-    from headcount.attacks.kinds.linkage import Link as Link
-    from headcount.attacks.kinds.reconstruction import Reconstruct as Reconstruct
-    from headcount.attacks.kinds.reidentification import Reidentify as Reidentify
+    from headcount.attacks import Attack as Attack
+    from headcount.attacks.linkage import Link as Link
+    from headcount.attacks.reconstruction import Reconstruct as Reconstruct
+    from headcount.attacks.reidentification import Reidentify as Reidentify
     from headcount.config.load import load_config as load_config
+    from headcount.evaluation import Metric as Metric
     from headcount.evaluation.attacked import attack as attack
-    from headcount.evaluation.choice import Choice as Choice
+    from headcount.evaluation.evaluate import Choice as Choice
     from headcount.evaluation.evaluate import Evaluation as Evaluation
     from headcount.evaluation.evaluate import evaluate as evaluate
-    from headcount.evaluation.metrics import Metric as Metric
     from headcount.evaluation.truth import Truth as Truth
     from headcount.geography import Geography as Geography
     from headcount.geography import off_spine_distance as off_spine_distance
@@ -94,12 +94,12 @@ if TYPE_CHECKING:
     from headcount.population import Population as Population
     from headcount.population import uniform as uniform
     from headcount.population.attribute_column import AttributeColumn as AttributeColumn
+    from headcount.population.counts import read_counts as read_counts
     from headcount.population.from_households import to_population as to_population
-    from headcount.population.household_readers import read_households as read_households
     from headcount.population.household_writer import write_households as write_households
-    from headcount.population.readers import read_counts as read_counts
-    from headcount.population.readers import read_microdata as read_microdata
-    from headcount.population.readers import read_quarters as read_quarters
+    from headcount.population.households import read_households as read_households
+    from headcount.population.microdata import read_microdata as read_microdata
+    from headcount.population.quarters_table import read_quarters as read_quarters
     from headcount.population.redistricting_2020 import read_persons_2020 as read_persons_2020
     from headcount.population.redistricting_2020 import read_units_2020 as read_units_2020
     from headcount.population.towns import towns as towns

@@ -2,7 +2,9 @@
 
 A part of ours is found by its module: ``person-swapping`` is the class of that name in
 ``headcount/mechanisms/person_swapping.py``, or in a package of that name its module ``mechanism``.
-Nothing is listed by hand, and only the module that was asked for is imported.
+A module is one if its text says so, by the line ``name = "person-swapping"`` of a class; what it
+shares with others may stand beside it. Nothing is listed by hand, and only the module that was
+asked for is imported.
 
 Another distribution brings parts by entry points in the group of the registry,
 
@@ -24,7 +26,6 @@ from importlib.metadata import EntryPoint, EntryPoints, distributions
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from pkgutil import iter_modules
 from traceback import extract_tb
 
 from headcount.errors import ConfigError, HeadcountError, PluginError, did_you_mean
@@ -78,7 +79,7 @@ class Registry:
 
     where
         what     what they are, for errors; of a part that is a package, the module with its class
-        package  where ours live: each public module is one
+        package  where ours live: the public modules whose text has a class of their name
         group    entry points of others
         base     module and classes, one of which a part of others must extend
         tag      the attribute of a class, and the key of a config, that has its name
@@ -94,12 +95,19 @@ class Registry:
 
     @cached_property
     def ours(self) -> tuple[str, ...]:
-        """Names of our own parts; none of their modules is imported."""
+        """Names of our own parts, by the text of their modules; none of these is imported."""
         spec = find_spec(self.package)
-        where = (spec and spec.submodule_search_locations) or []
-        modules = (module.name for module in iter_modules(where))
-        here = (m.replace("_", "-") for m in modules if not m.startswith("_"))
-        return tuple(sorted({*here, *self.apart}))
+        folders = map(Path, (spec and spec.submodule_search_locations) or ())
+        found = (name for folder in folders for name in self._named(folder))
+        return tuple(sorted({*found, *self.apart}))
+
+    def _named(self, folder: Path) -> Iterator[str]:
+        """Public modules of a folder, and packages in it, with a class of their own name."""
+        for path in (*folder.glob("[!_]*.py"), *folder.glob(f"[!_]*/{self.what}.py")):
+            module = path.stem if path.parent == folder else path.parent.name
+            name = module.replace("_", "-")
+            if f'\n    {self.tag} = "{name}"\n' in path.read_text(encoding="utf-8"):
+                yield name
 
     def names(self) -> tuple[str, ...]:
         """All names that a config may give."""
@@ -241,20 +249,20 @@ MECHANISMS = Registry(
 )
 POPULATIONS = Registry(
     "population",
-    "headcount.population.sources",
+    "headcount.population",
     "headcount.populations",
-    base=("headcount.population.sources", "Source"),
+    base=("headcount.population", "Source"),
     tag="kind",
 )
 METRICS = Registry(
     "metric",
-    "headcount.evaluation.metrics",
+    "headcount.evaluation",
     "headcount.metrics",
-    base=("headcount.evaluation.metrics", "Metric"),
+    base=("headcount.evaluation", "Metric"),
 )
 ATTACKS = Registry(
     "attack",
-    "headcount.attacks.kinds",
     "headcount.attacks",
-    base=("headcount.attacks.kinds", "Attack"),
+    "headcount.attacks",
+    base=("headcount.attacks", "Attack"),
 )

@@ -1,76 +1,84 @@
 """Averaging over partitions, on counts that the cell key method itself has changed."""
 
 from fractions import Fraction
-from math import sqrt
+from math import floor, sqrt
 
 import numpy as np
 import pytest
 
-from headcount.attacks.averaging import (
-    CellValues,
-    average,
-    average_cells,
-    likeliest,
-    partitions_needed,
-    share_recovered,
-    spread,
-)
-from headcount.attacks.margin_gaps import gap_law
-from headcount.errors import InputError
+from headcount.attacks.averaging import Averages, average_cells, likeliest, share_recovered
+from headcount.attacks.changed_cells import CellValues
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
 from headcount.release.change_table import ChangeTable
 from headcount.tabulate.additive import from_relations
+from tests.attacks.gap_laws import gap_law
 
 COUNTS = 2000
 
 
-def published_sums(variance, largest, partitions, *, seed=3):
-    """True counts, and for each partition the sum of two parts that were changed each by itself."""
+def averaged(partitions):
+    """The means of counts over their partitions, each of which is (counts x parts)."""
+    counts = len(partitions[0])
+    widths = [parts.shape[1] for parts in partitions]
+    total = partitions[0].sum(axis=1)
+    value = np.concatenate([np.maximum(total, 1), *(parts.ravel() for parts in partitions)])
+    start, relations = counts, []
+    for width in widths:
+        cells = start + np.arange(counts * width).reshape(counts, width)
+        relations += [(total, own) for total, own in enumerate(cells.tolist())]
+        start += counts * width
+    draws = CellValues(values=(value,), exact=np.zeros(len(value), dtype=bool))
+    found = average_cells(from_relations(len(value), relations), draws)
+    assert found.cell.tolist() == list(range(counts))
+    return found.sums
+
+
+def published_parts(variance, largest, partitions, *, seed=3):
+    """True counts, and for each partition two parts that were changed each by itself."""
     rng = np.random.default_rng(seed)
     lookup = ByInterval(perturbation_rows(PerturbationLimits(largest, Fraction(variance))))
     true = rng.integers(60, 200, COUNTS)
     first = rng.integers(20, true[:, None] - 20, (COUNTS, partitions))
-    sums = np.zeros((COUNTS, partitions), dtype=np.int64)
+    both = []
     for part in (first, true[:, None] - first):
         keys = rng.integers(0, 2**64, part.size, dtype=np.uint64)
-        sums += part + lookup.changes(part.ravel(), keys).reshape(part.shape)
-    return true, sums
+        both.append(part + lookup.changes(part.ravel(), keys).reshape(part.shape))
+    return true, list(np.stack(both, axis=2).transpose(1, 0, 2))
 
 
 @pytest.mark.parametrize(("variance", "largest"), [(1, 3), (3, 5)])
 @pytest.mark.parametrize("partitions", [4, 16, 64])
 def test_the_share_recovered_is_that_of_theory(variance, largest, partitions):
-    true, sums = published_sums(variance, largest, partitions)
-    found = average(sums, np.full(partitions, 2))
+    true, parts = published_parts(variance, largest, partitions)
+    found = averaged(parts)
     share = float((found.count == true).mean())
     theory = share_recovered(variance, partitions / 2)
     assert share == pytest.approx(theory, abs=4 * sqrt(theory * (1 - theory) / COUNTS) + 0.01)
-    assert spread(sums, np.full(partitions, 2)) == pytest.approx(variance, rel=0.06)
+    assert (found.weight == partitions / 2).all()
 
 
 @pytest.mark.parametrize(("variance", "largest"), [(1, 3), (3, 5)])
 @pytest.mark.parametrize("partitions", [4, 16])
 def test_the_share_recovered_is_that_of_adding_up_the_law(variance, largest, partitions):
     """Exactly, whole noise and halves that go up: -m/2 <= sum of 2 m changes < m/2."""
-    true, sums = published_sums(variance, largest, partitions)
+    true, parts = published_parts(variance, largest, partitions)
     last = perturbation_rows(PerturbationLimits(largest, Fraction(variance)))[-1]
     law = {v: float(p) for v, p in last.probabilities.items()}
     added = gap_law(law, 2 * partitions)
     exact = sum(p for e, p in added.items() if -partitions <= 2 * e < partitions)
-    share = float((average(sums, np.full(partitions, 2)).count == true).mean())
+    share = float((averaged(parts).count == true).mean())
     assert share == pytest.approx(exact, abs=4 * sqrt(exact * (1 - exact) / COUNTS))
 
 
 def test_another_variance_or_the_same_noise_again_is_not_that_of_theory():
     """Controls: the test above would see a variance that is twice as large, and used noise."""
-    true, sums = published_sums(1, 3, 16)
-    share = float((average(sums, np.full(16, 2)).count == true).mean())
+    true, parts = published_parts(1, 3, 16)
+    share = float((averaged(parts).count == true).mean())
     other = share_recovered(2, 8)
     assert abs(share - other) > 10 * sqrt(other * (1 - other) / COUNTS)
-    again = np.repeat(sums[:, :1], 16, axis=1)
     theory = share_recovered(1, 8)
-    used = float((average(again, np.full(16, 2)).count == true).mean())
+    used = float((averaged(parts[:1] * 16).count == true).mean())
     assert abs(used - theory) > 10 * sqrt(theory * (1 - theory) / COUNTS)
     assert used == pytest.approx(share_recovered(1, 1 / 2), abs=0.05)
 
@@ -146,20 +154,15 @@ def test_exact_parts_have_no_noise_and_exact_totals_are_left_alone():
 
 
 def test_nineteen_of_twenty_are_found_once_there_are_enough_partitions():
-    assert partitions_needed(1) == 31
-    assert partitions_needed(3) == 93
-    for variance in (Fraction(1, 2), 1, 3):
-        enough = partitions_needed(float(variance))
-        assert share_recovered(float(variance), enough / 2) >= 0.95
-        assert share_recovered(float(variance), (enough - 1) / 2) <= 0.9501
-        assert average(np.zeros((1, enough)), np.full(enough, 2)).sure(float(variance)).all()
-        assert not average(np.zeros((1, enough - 1)), np.full(enough - 1, 2)).sure(float(variance))[
-            0
-        ]
+    """The smallest m with 1.96 sqrt(2 V / m) < 1/2."""
+    for variance, enough in ((0.5, 16), (1, 31), (3, 93)):
+        assert enough == floor(8 * 1.96**2 * variance) + 1
+        assert share_recovered(variance, enough / 2) >= 0.95
+        assert share_recovered(variance, (enough - 1) / 2) <= 0.9501
 
 
 def test_a_partition_of_more_parts_counts_for_less():
-    found = average([[10, 16]], [1, 2])
+    found = averaged([np.array([[10]]), np.array([[9, 7]])])
     assert found.mean.tolist() == [pytest.approx(12)]
     assert found.weight.tolist() == [1.5]
     assert found.count.tolist() == [12]
@@ -167,26 +170,14 @@ def test_a_partition_of_more_parts_counts_for_less():
 
 def test_the_weights_are_those_of_least_variance():
     rng = np.random.default_rng(1)
-    parts = np.array([1, 2, 5])
-    sums = 50 + rng.normal(0, np.sqrt(2 * parts), (20_000, 3))
-    best = average(sums, parts)
+    widths = (1, 2, 5)
+    parts = [100 // k + rng.integers(-2, 3, (20_000, k)) for k in widths]  # of variance 2 each
+    sums = np.stack([some.sum(axis=1) for some in parts], axis=1)
+    best = averaged(parts)
     assert best.mean.var() == pytest.approx(2 / best.weight[0], rel=0.05)
     for other in ([1, 1, 1], [1, 0, 0], [1, 1, 0]):
         assert best.mean.var() < (sums @ other / sum(other)).var()
 
 
 def test_a_mean_below_0_is_a_count_of_0():
-    assert average([[-1, -2]], [2, 2]).count.tolist() == [0]
-
-
-@pytest.mark.parametrize(
-    ("sums", "parts"), [([1, 2], [1, 1]), ([[1, 2]], [1]), ([[1, 2]], [1, 0]), ([[]], [])]
-)
-def test_partitions_that_do_not_fit_are_an_error(sums, parts):
-    with pytest.raises(InputError, match=r"partitions: found sums of shape .* expected counts x"):
-        average(sums, parts)
-
-
-def test_one_partition_has_no_spread():
-    with pytest.raises(InputError, match="found one, expected two or more, to see a spread"):
-        spread([[3]], [2])
+    assert Averages(mean=np.array([-1.5]), weight=np.ones(1)).count.tolist() == [0]

@@ -2,16 +2,16 @@
 
 from fractions import Fraction
 from itertools import product as pairs
-from math import inf
 
 import numpy as np
 import pytest
 
-from headcount.attacks.margin_gaps import chance_of_proof, gap_law, margin_gaps, margins_needed
+from headcount.attacks.margin_gaps import margin_gaps
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
 from headcount.tabulate.additive import from_relations
+from tests.attacks.gap_laws import chance_of_proof, gap_law
 
 
 def rows(relations, parts):
@@ -81,7 +81,6 @@ def test_many_margins_reveal_the_largest_change_and_the_variance():
     assert found.variance == pytest.approx(1, rel=0.04)
     proofs = float((found.least == 2).mean())
     assert proofs == pytest.approx(chance_of_proof(law, 3), abs=0.01)
-    assert margins_needed(law, 3) < 100
 
 
 def test_the_largest_change_is_never_overstated():
@@ -98,14 +97,6 @@ def test_the_law_of_a_gap_is_that_of_listing_all_changes():
     found = {v: p for v, p in gap_law(law, 3).items() if p}
     assert found == pytest.approx(listed)
     assert chance_of_proof(law, 3) == pytest.approx(sum(p for v, p in listed.items() if abs(v) > 3))
-
-
-def test_margins_needed_has_its_ends():
-    assert margins_needed({-1: 0.5, 1: 0.5}, 1) == 1
-    assert margins_needed({-5: 0.0, -1: 0.5, 1: 0.5}, 1) == 1
-    assert margins_needed({-3: 1e-200, 0: 1.0}, 3) == inf
-    with pytest.raises(InputError, match="confidence: found 1, expected between 0 and 1"):
-        margins_needed({0: 1.0}, 1, confidence=1)
 
 
 def test_without_large_counts_the_variance_is_not_known():

@@ -8,30 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.attacks.knowledge import (
-    UNKNOWN,
-    Knowledge,
-    KnownTable,
-    between,
-    exact,
-    zeros_hide,
-)
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.schema import Schema, load_schema
 from headcount.tabulate.published import supported, tables
-from tests.attacks.small_blocks import (
-    PAIRS,
-    SMALL,
-    TINY,
-    consistent,
-    flat,
-    hold,
-    knowledge,
-    table,
-)
+from tests.attacks.small_blocks import PAIRS, SMALL, TINY, consistent, flat, hold, knowledge, table
 from tests.solve.test_worker import busy
 from tests.support.persons import agreement, block_people, knowledge_of
 
@@ -157,8 +141,8 @@ def test_search_and_solver_agree_where_the_records_are_certain():
 
 
 def test_cp_sat_gives_the_same_distances():
+    from headcount.attacks._leaves import leaf_problem
     from headcount.attacks._structure import build_structure
-    from headcount.attacks.reconstruction import leaf_problem
     from headcount.attacks.variability import farthest, solve
 
     people = block_people(FINE, blocks=25, seed=7)

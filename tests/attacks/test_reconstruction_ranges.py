@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import headcount as hc
-from headcount.attacks.kinds import People
-from headcount.attacks.kinds.feasible_intervals import WorkOut
-from headcount.attacks.kinds.reconstruction import Rebuilt, Reconstruct
-from headcount.attacks.kinds.reidentification import NOBODY, Reidentify
+from headcount.attacks import People
+from headcount.attacks.feasible_intervals import WorkOut
 from headcount.attacks.knowledge import Knowledge, KnownTable, between
 from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
-from headcount.attacks.reconstruction import Reconstruction, reconstruct
+from headcount.attacks.reconstruction import Rebuilt, Reconstruct, Reconstruction, reconstruct
+from headcount.attacks.reidentification import NOBODY, Reidentify
 from headcount.attacks.variability import Effort
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks.reidentification import Reidentify
 from headcount.comparison.cache import JSON, Cache
 from headcount.comparison.cases import (
     Case,
@@ -25,8 +25,8 @@ from headcount.comparison.cases import (
 )
 from headcount.comparison.study import Work
 from headcount.errors import InputError
-from headcount.evaluation.metrics.error import Error
-from headcount.evaluation.metrics.withheld import Withheld
+from headcount.evaluation.error import Error
+from headcount.evaluation.withheld import Withheld
 from headcount.mechanisms import Geometric, Identity, Sampling, Tabulated, protect
 from headcount.population.uniform import uniform
 

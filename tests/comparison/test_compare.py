@@ -30,7 +30,7 @@ from headcount.comparison.settings import PRESETS, Settings
 from headcount.comparison.tables import settings_words
 from headcount.config.load import load_comparison, load_config
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.error import Error
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
 from headcount.mechanisms.suppression import _choice

@@ -20,7 +20,7 @@ from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import Engine, InOrder
 from headcount.engines.spark import SparkEngine
 from headcount.errors import InputError
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.error import Error
 from headcount.geography.build import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
 from headcount.mechanisms._protect import mechanism_digest
@@ -33,7 +33,7 @@ from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
-from headcount.population.people import count_people, read_people
+from headcount.population.microdata import count_people, read_people
 from headcount.population.people_table import TableOfPeople
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.attacks.kinds import ClaimedPeople, ClaimedRecords, Claims, People
-from headcount.attacks.kinds.linkage import Link
-from headcount.attacks.kinds.reconstruction import Reconstruct
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks import ClaimedPeople, ClaimedRecords, Claims, People
+from headcount.attacks.linkage import Link
+from headcount.attacks.reconstruction import Reconstruct
 from headcount.attacks.records import Features, records_of
+from headcount.attacks.reidentification import Reidentify
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.agreement import agreement
 from headcount.evaluation.attacked import attack, score_claims

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.evaluation.breakdown import COUNT_BANDS, MOST_LARGEST, SUMS, break_down
+from headcount.evaluation.breakdown import COUNT_BANDS, MOST_LARGEST, break_down
+from headcount.evaluation.tally import SUMS
 from headcount.geography.geography import regular
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey

@@ -16,7 +16,7 @@ from headcount.evaluation.calibration import (
     geometric_epl,
     mean_geometric_epl,
 )
-from headcount.evaluation.epl import published
+from headcount.evaluation.empirical_privacy_loss import published
 
 
 @settings(max_examples=60, deadline=None)

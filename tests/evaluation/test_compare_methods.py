@@ -13,10 +13,9 @@ import pytest
 
 from headcount.cli.evaluate import _show_compared
 from headcount.errors import InputError, RunError
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.error import check_cells
-from headcount.evaluation.evaluate import Evaluation
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.error import Error
+from headcount.evaluation.evaluate import Choice, Evaluation
+from headcount.evaluation.tally import check_cells
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.attacks.averaging import share_recovered
+from headcount.attacks import People
+from headcount.attacks.averaging import Average, share_recovered
 from headcount.attacks.changed_cells import INFORMED, UNINFORMED
-from headcount.attacks.kinds import People
-from headcount.attacks.kinds.averaging import Average
-from headcount.attacks.kinds.feasible_intervals import WorkOut
-from headcount.attacks.kinds.margin_gaps import ReadGaps
+from headcount.attacks.feasible_intervals import WorkOut
+from headcount.attacks.margin_gaps import ReadGaps
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.truth import Truth

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells, published_gaps
-from headcount.attacks.kinds import People
-from headcount.attacks.kinds.averaging import Average
-from headcount.attacks.kinds.feasible_intervals import WorkOut
+from headcount.attacks import People
+from headcount.attacks.averaging import Average
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells
+from headcount.attacks.feasible_intervals import WorkOut
+from headcount.attacks.margin_gaps import published_gaps
 from headcount.attacks.narrowed_tables import narrowed_tables
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.known_changes import with_settings
+from headcount.evaluation.attacked import attack, with_settings
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Chain, Identity, PostTabular, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey

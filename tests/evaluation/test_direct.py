@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation import direct
+from headcount.evaluation.epsilon_bounds import direct
 
 
 def noise(seed, epsilon, n):

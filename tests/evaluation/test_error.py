@@ -1,202 +1,227 @@
+"""Scores equal a count by hand."""
+
 from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from scipy import sparse
 
 from headcount.errors import InputError
-from headcount.evaluation import CELL_SETS, EXACT_MINUS_RELEASED, pair_counts, summarise
-from headcount.evaluation._relative import beside_size
-from headcount.evaluation.error import check_cells
+from headcount.evaluation.error import score
+from headcount.evaluation.impossible_counts import ImpossibleCounts
+from headcount.evaluation.tally import CELL_SETS
+from headcount.evaluation.truth import Truth
+from headcount.geography import regular
+from headcount.mechanisms import Geometric, Identity, protect
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population import Population, uniform
+from headcount.release import Release
+from headcount.release.receipt import guarantee_to_json
+from headcount.release.store import read_release, write_release
+from headcount.schema import Attribute, Schema, impossible
+from headcount.tabulate import Counts, Tabulated, tabulate
+from headcount_papers.histogram import Histogram
+from headcount_papers.raked import Raked
 
-tables = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
-    lambda shape: st.tuples(
-        hnp.arrays(np.int64, shape, elements=st.sampled_from([0, 0, 1, 5, 70])),
-        hnp.arrays(np.int64, shape, elements=st.sampled_from([0, 0, 1, -3, 70])),
-    )
-)
-
-
-def outer_join(truth, released):
-    """Oracle: long tables of non-empty cells, joined outer, missing filled with zero."""
-    left = {cell: value for cell, value in np.ndenumerate(truth) if value != 0}
-    right = {cell: value for cell, value in np.ndenumerate(released) if value != 0}
-    return [right.get(cell, 0) - left.get(cell, 0) for cell in sorted(left.keys() | right.keys())]
-
-
-@given(tables)
-def test_the_papers_rule_is_an_outer_join(pair):
-    truth, released = pair
-    expected = outer_join(truth, released)
-    for left, right in (
-        (truth, released),
-        (sparse.csr_array(truth), sparse.csr_array(released)),
-        (truth, sparse.csr_matrix(released)),
-        (truth.astype(float), released),
-    ):
-        pairs = pair_counts(left, right, cells="either")
-        assert pairs.residuals().tolist() == expected
-        assert pairs.residuals(sign=EXACT_MINUS_RELEASED).tolist() == [-v for v in expected]
-        assert pairs.empty == 0
+SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult", "old"))))
+GEOGRAPHY = regular(children=2, depth=2)
 
 
-@given(tables, st.sampled_from(["all", "truth"]))
-def test_the_other_sets_do_not_depend_on_the_release(pair, cells):
-    """Against a plain list of every count of the set, zeros and all."""
-    truth, released = pair
+def town(people: int = 40) -> Counts:
+    generator = np.random.default_rng(3)
+    unit = generator.integers(0, 3, people).astype(np.int32)  # the last leaf is empty
+    cell = generator.integers(0, SCHEMA.size, people).astype(np.int32)
+    return tabulate(Population("town", SCHEMA, GEOGRAPHY, unit, cell))
+
+
+def by_hand(
+    counts: Counts, release: Release, level: str, query: str, cells: str, *, clip: bool = False
+) -> dict[str, float]:
+    """Sums with loops, the set of counts by its rule, and plain statistics."""
+    place = counts.geography.ancestors(level)
+    axes = {"total": (), "sex": (0,), "age": (1,), "cells": (0, 1)}[query]
+    groups = [tuple(cell[axis] for axis in axes) for cell in product(range(2), range(3))]
+    truth: dict[tuple[object, ...], float] = {}
+    released: dict[tuple[object, ...], float] = {}
+    for leaf, row in enumerate(counts.dense()):
+        for cell, count in enumerate(row):
+            key = (place[leaf], *groups[cell])
+            truth[key] = truth.get(key, 0) + int(count)
+    for unit, row in enumerate(release.at(level)):
+        for cell, count in enumerate(row):
+            key = (unit, *groups[cell])
+            released[key] = released.get(key, 0) + count
+    if clip:
+        released = {key: max(count, 0) for key, count in released.items()}
     chosen = [
-        (int(truth[c]), int(released[c]))
-        for c in np.ndindex(truth.shape)
-        if cells == "all" or truth[c]
+        key
+        for key in truth
+        if cells == "all" or truth[key] or (cells == "either" and released[key])
     ]
-    for left, right in ((truth, released), (sparse.csr_array(truth), sparse.csr_array(released))):
-        pairs = pair_counts(left, right, cells=cells)
-        assert pairs.n == len(chosen)
-        listed = sorted(zip(pairs.truth.tolist(), pairs.released.tolist(), strict=True))
-        assert sorted([*listed, *[(0, 0)] * pairs.empty]) == sorted(chosen)
-        if not chosen:
-            continue
-        errors = np.array([y - x for x, y in chosen], dtype=float)
-        summary = pairs.summary()
-        assert summary.n == len(errors)
-        # exactly what numpy says of the full list, interpolation included
-        assert summary.median_absolute == np.median(np.abs(errors))
-        assert summary.p95_absolute == np.quantile(np.abs(errors), 0.95)
-        assert summary.max_absolute == np.abs(errors).max()
-        assert summary.mean_absolute == pytest.approx(np.abs(errors).mean())
-        assert summary.rmse == pytest.approx(np.sqrt((errors**2).mean()))
-        assert summary.bias == pytest.approx(errors.mean(), abs=1e-12)
+    errors = sorted(float(released[key] - truth[key]) for key in chosen)
+    size = sorted(abs(error) for error in errors)
+    there = [key for key in chosen if truth[key]]
+    lost = [key for key in there if released[key] <= 0]
+    n, middle = len(size), len(size) // 2
+    rank = 0.95 * (n - 1)
+    low = int(rank)
+    return {
+        "n": n,
+        "mean_count": sum(truth[key] for key in chosen) / n,
+        "median_count": median(truth[key] for key in there),
+        "median_absolute": (size[middle] + size[(n - 1) // 2]) / 2,
+        "mean_absolute": sum(size) / n,
+        "p95_absolute": size[low] + (rank - low) * (size[min(low + 1, n - 1)] - size[low]),
+        "max_absolute": size[-1],
+        "rmse": (sum(error**2 for error in errors) / n) ** 0.5,
+        "bias": sum(errors) / n,
+        "percent_of_mean": 100 * sum(size) / sum(truth[key] for key in there),
+        "median_percent": median(
+            100 * abs(released[key] - truth[key]) / truth[key] for key in there
+        ),
+        "lost": len(lost),
+        "lost_people": sum(truth[key] for key in lost),
+        "negative": sum(released[key] < 0 for key in chosen),
+    }
 
 
-@given(tables, st.sampled_from(CELL_SETS))
-def test_columns_are_the_tables_own(pair, cells):
-    truth, released = pair
-    columns = list(pair_counts(truth, released, cells=cells).columns())
-    assert len(columns) == truth.shape[1]
-    for number, own in enumerate(columns):
-        alone = pair_counts(truth[:, [number]], released[:, [number]], cells=cells)
-        assert own.shape == alone.shape
-        assert own.empty == alone.empty
-        for one, other in (
-            (own.place, alone.place),
-            (own.truth, alone.truth),
-            (own.released, alone.released),
-        ):
-            assert one.tolist() == other.tolist()
-
-
-@given(tables, st.sampled_from(CELL_SETS))
-def test_errors_beside_the_size_of_what_is_counted(pair, cells):
-    truth, released = pair
-    chosen = [
-        (int(truth[c]), int(released[c]))
-        for c in np.ndindex(truth.shape)
-        if cells == "all" or truth[c] or (cells == "either" and released[c])
-    ]
-    pairs = pair_counts(truth, released, cells=cells)
-    if not chosen:
-        assert pairs.n == 0
-        return
-    found, people = beside_size(pairs), sum(x for x, _ in chosen)
-    there = [(x, y) for x, y in chosen if x]
-    assert found.mean_count == pytest.approx(people / len(chosen))
-    assert found.lost == sum(y <= 0 for _, y in there)
-    assert found.lost_people == sum(x for x, y in there if y <= 0)
-    assert found.negative == sum(y < 0 for _, y in chosen)
-    if not there:
-        assert found.median_count is found.percent_of_mean is found.median_percent is None
-        return
-    assert found.median_count == np.median([x for x, _ in there])
-    assert found.median_percent == np.median([100 * abs(y - x) / x for x, y in there])
-    apart = sum(abs(y - x) for x, y in chosen)
-    assert found.percent_of_mean == pytest.approx(100 * apart / people)
-
-
-def test_a_large_sparse_table_is_not_made_full():
-    """Four million million counts, three of them not zero."""
-    shape = (2_000_000, 2_000_000)
-    truth = sparse.csr_array(([5, 3], ([0, 9], [1, 1])), shape=shape)
-    released = sparse.csr_array(([7, 1], ([0, 4], [1, 8])), shape=shape)
-    summary = pair_counts(truth, released).summary()
-    assert summary.n == 4 * 10**12
-    assert summary.median_absolute == summary.p95_absolute == 0
-    assert summary.mean_absolute == pytest.approx(6 / 4e12)
-    assert summary.max_absolute == 3
-
-
-def test_a_cell_empty_on_both_sides_never_counts_and_an_equal_cell_does():
-    pairs = pair_counts([0, 4, 4, 0], [0, 4, 0, 2], cells="either")
-    assert pairs.residuals().tolist() == [0, -4, 2]
-
-
+@pytest.mark.parametrize("cells", CELL_SETS)
 @pytest.mark.parametrize(
-    ("compared", "found", "expected"),
+    "mechanism",
     [
-        (False, "some", "expected 'all' or 'truth' or 'either'$"),
-        (True, "either", "expected 'all' or 'truth': the set must not depend on the method"),
+        Geometric(epsilon=Fraction(1)),
+        Raked(epsilon=Fraction(2)),
+        Histogram(epsilon=Fraction(1), clip="query"),
+        Histogram(epsilon=Fraction(1), clip="cell"),
     ],
+    ids=["geometric", "raked", "clip-query", "clip-cell"],
 )
-def test_a_set_that_is_not_known_or_not_allowed_is_refused(compared, found, expected):
-    with pytest.raises(InputError, match=f"evaluation: cells: found '{found}', {expected}"):
-        check_cells(found, compared=compared)
-    assert check_cells("truth", compared=compared) == "truth"
-
-
-def test_unsigned_counts_do_not_wrap():
-    truth = np.array([7, 1], dtype=np.uint32)
-    assert pair_counts(truth, np.array([3, 2], dtype=np.uint32)).residuals().tolist() == [-4, 1]
-
-
-def test_sparse_duplicates_and_stored_zeros_are_resolved_and_the_input_is_kept():
-    table = sparse.csr_array(
-        (np.array([2, 3, 0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2)
+def test_scores_equal_a_count_by_hand(mechanism, cells):
+    counts = town()
+    release = protect(
+        Tabulated.of(counts), mechanism, KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
     )
-    assert pair_counts(table, np.array([[0, 4], [0, 0]])).residuals().tolist() == [-1]
-    assert table.nnz == 3
+    scores = score(counts, release, cells=cells)
+    clip = getattr(mechanism, "clip", "") == "query"
+    expected = {
+        (level, query): by_hand(counts, release, level, query, cells, clip=clip)
+        for level in GEOGRAPHY.levels
+        for query in ("total", "sex", "age", "cells")
+    }
+    rows = {(row.pop("level"), row.pop("query")): row for row in scores.errors.to_dicts()}
+    assert list(rows) == list(expected)
+    for key, row in rows.items():
+        assert row.pop("cells") == cells
+        assert row == pytest.approx(expected[key], abs=1e-9), key
 
 
-@given(hnp.arrays(np.float64, st.integers(1, 60), elements=st.floats(-1e6, 1e6)))
-def test_summary_against_plain_arithmetic(values):
-    found = summarise(values)
-    size = sorted(abs(v) for v in values)
-    place = 0.95 * (len(size) - 1)
-    low = int(place)
-    high = min(low + 1, len(size) - 1)
-    assert found.p95_absolute == pytest.approx(
-        size[low] + (place - low) * (size[high] - size[low]), rel=1e-9, abs=1e-9
+def test_answers_to_be_clipped_after_summing_are():
+    """The noisy histogram at its default has negative cells, but no negative answer is scored."""
+    counts = town()
+    noise = KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
+    made = protect(Tabulated.of(counts), Histogram(epsilon=Fraction(1, 4)), noise)
+    plain = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1, 4)), noise)
+    assert np.array_equal(made.at(GEOGRAPHY.leaf), plain.at(GEOGRAPHY.leaf))
+    clipped, raw = score(counts, made).errors, score(counts, plain).errors
+    assert clipped["negative"].sum() == 0
+    assert raw["negative"].sum() > 0
+    finest = {"level": GEOGRAPHY.leaf, "query": "cells"}
+    one, other = (f.filter(**finest)["mean_absolute"].item() for f in (clipped, raw))
+    assert one < other
+
+
+@pytest.mark.parametrize("cells", CELL_SETS)
+def test_groups_are_the_columns_of_the_marginals(cells):
+    counts = town()
+    noise = KeyedNoise(RunKey.from_seed(2), "test", b"d", b"c")
+    release = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1)), noise)
+    groups = score(counts, release, cells=cells).groups
+    assert len(groups.unique(["level", "attribute", "group"])) == groups.height
+    for level, (axis, name) in product(GEOGRAPHY.levels, enumerate(SCHEMA.names)):
+        other = 1 - axis
+        truth, made = (
+            table.reshape(-1, 2, 3).sum(axis=1 + other)
+            for table in (counts.at(level).dense(), release.at(level))
+        )
+        for number, group in enumerate(SCHEMA.attribute(name).levels):
+            x, y = truth[:, number], made[:, number]
+            keep = {"all": x == x, "truth": x != 0, "either": (x != 0) | (y != 0)}[cells]
+            row = groups.filter(level=level, attribute=name, group=group)
+            if not keep.any():
+                assert row.is_empty()
+                continue
+            found = row.row(0, named=True)
+            assert found["n"] == keep.sum()
+            assert found["mean_absolute"] == pytest.approx(np.abs(y - x)[keep].mean())
+            assert found["bias"] == pytest.approx((y - x)[keep].mean())
+            assert found["lost"] == ((x > 0) & (y <= 0)).sum()
+
+
+def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
+    zeros = (impossible({"sex": ["m"], "age": ["old"]}),)
+    schema = Schema(SCHEMA.attributes, zeros)
+    unit, cell = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1, 4], dtype=np.int32)
+    counts = tabulate(Population("town", schema, GEOGRAPHY, unit, cell))
+    release = protect(Tabulated.of(counts), Identity())
+    scores = score(counts, release)
+    cells = scores.errors.filter(query="cells", level=GEOGRAPHY.leaf)
+    assert cells["n"].to_list() == [4 * 5]
+    counted = ImpossibleCounts()
+    assert counted.compute(release, Truth.of(counts)).table["not_zero"].to_list() == [0, 0, 0]
+    table = release.at(GEOGRAPHY.leaf).copy()
+    table[3, 5] = 2
+    strange = replace(release.as_counts(), tables={GEOGRAPHY.leaf: table})
+    scores = score(counts, strange)
+    strange_ones = counted.compute(strange, Truth.of(counts))
+    assert strange_ones.table["not_zero"].to_list() == [1, 1, 1]
+    assert strange_ones.table["people"].to_list() == [2, 2, 2]
+    assert strange_ones.warnings() == (
+        "1 released counts are not 0 where the schema says that nobody can be",
     )
-    middle = (size[(len(size) - 1) // 2] + size[len(size) // 2]) / 2
-    assert found.median_absolute == pytest.approx(middle)
-    assert found.mean_absolute == pytest.approx(sum(size) / len(size))
-    assert found.max_absolute == size[-1]
-    assert found.rmse == pytest.approx((sum(v * v for v in values) / len(values)) ** 0.5)
-    assert found.bias == pytest.approx(sum(values) / len(values), abs=1e-6)
-    assert found.n == len(values)
+    found = scores.errors.filter(level=GEOGRAPHY.leaf)
+    assert dict(zip(found["query"], found["max_absolute"], strict=True)) == {
+        "total": 2,
+        "sex": 2,
+        "age": 2,
+        "cells": 0,
+    }
 
 
-def test_different_shapes_are_refused():
-    with pytest.raises(InputError, match=r"released: shape: found \(3,\), expected \(2,\)"):
-        pair_counts([1, 2], [1, 2, 3])
+def test_a_schema_of_one_attribute_has_no_second_row_for_its_cells():
+    schema = Schema((Attribute("sex", ("f", "m")),))
+    zeros = np.zeros(1, dtype=np.int32)
+    counts = tabulate(Population("one", schema, regular(children=1, depth=1), zeros, zeros))
+    scores = score(counts, protect(Tabulated.of(counts), Identity()))
+    errors = scores.errors
+    assert errors["query"].unique(maintain_order=True).to_list() == ["total", "sex"]
+    assert errors["max_absolute"].to_list() == [0.0] * 4
 
 
-def test_an_unknown_sign_is_refused():
-    with pytest.raises(InputError, match="sign: found 'minus'"):
-        pair_counts([1], [2]).residuals(sign="minus")  # type: ignore[arg-type]
+def test_a_release_from_disk_meets_the_truth_unit_by_unit(tmp_path: Path):
+    """Codes of more than nine siblings do not sort as they count; scores must not care."""
+    counts = tabulate(uniform(people=4000, depth=1, mean=100))
+    release = protect(Tabulated.of(counts), Identity())
+    receipt = {
+        "mechanism": release.mechanism,
+        "guarantee": guarantee_to_json(release.guarantee),
+        "key_kind": "none",
+        "noise_backend": "none",
+        "notes": {},
+    }
+    write_release(release, tmp_path, receipt=receipt)
+    scores = score(counts, read_release(tmp_path))
+    assert scores.errors["max_absolute"].to_list() == [0.0, 0.0]
+    assert scores.groups.is_empty()  # a schema without attributes
+    assert scores.groups.columns[:3] == ["level", "attribute", "group"]
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_not_finite_are_refused(bad):
-    with pytest.raises(InputError, match=r"residuals: entry 1: found 1 value\(s\) that are NaN"):
-        summarise([0.0, bad])
-    with pytest.raises(InputError, match="released: entry 0"):
-        pair_counts([1.0], [bad])
-
-
-def test_text_and_empty_input_are_refused():
-    with pytest.raises(InputError, match="found <U1, expected numbers"):
-        summarise(["a"])
-    with pytest.raises(InputError, match="found no values, expected at least one residual"):
-        summarise([])
+def test_nothing_to_score_is_said():
+    none = np.empty(0, dtype=np.int32)
+    counts = tabulate(Population("empty", SCHEMA, GEOGRAPHY, none, none))
+    with pytest.raises(InputError, match="found only counts of 0, expected at least one person"):
+        score(counts, protect(Tabulated.of(counts), Identity()))

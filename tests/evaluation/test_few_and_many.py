@@ -11,10 +11,8 @@ import pytest
 
 import headcount as hc
 from headcount.errors import InputError, RunError, TruthError
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.evaluate import Evaluation, evaluate
-from headcount.evaluation.metrics.swapping import _account
-from headcount.evaluation.report import evaluation_report
+from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
+from headcount.evaluation.swapping import _account
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError
-from headcount.evaluation.choice import Choice, named
-from headcount.evaluation.epl import published
-from headcount.evaluation.evaluate import evaluate
-from headcount.evaluation.metrics.audit import Audit, NeighbouringRuns
-from headcount.evaluation.metrics.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses
-from headcount.evaluation.metrics.swapping import Swapping
+from headcount.evaluation.audit import Audit, NeighbouringRuns
+from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses, published
+from headcount.evaluation.evaluate import Choice, evaluate, named
+from headcount.evaluation.swapping import Swapping
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from headcount.evaluation.breakdown import COUNT_BANDS
-from headcount.evaluation.release_errors import ReleaseErrors
+from headcount.evaluation.error_report import ReleaseErrors
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Query, every_cell

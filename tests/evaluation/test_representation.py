@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.evaluation.metrics.representation import Representation
 from headcount.evaluation.representation import (
+    Representation,
     Yardsticks,
     mean_squared_error,
     metrics,

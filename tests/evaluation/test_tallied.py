@@ -10,14 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.evaluation import CELL_SETS, _scores, published, representation
-from headcount.evaluation._scores import score, tallied_answers
-from headcount.evaluation._tallied import TalliedPairs
-from headcount.evaluation.error import CountPairs, median_of, quantile_of, summarise
-from headcount.evaluation.metrics import bias_by_homogeneity
-from headcount.evaluation.metrics.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluation.metrics.representation import Representation
+from headcount.evaluation import answers, bias_by_homogeneity, representation
+from headcount.evaluation.answers import tallied_answers
+from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, published
+from headcount.evaluation.error import score
+from headcount.evaluation.representation import Representation
+from headcount.evaluation.tally import (
+    CELL_SETS,
+    CountPairs,
+    TalliedPairs,
+    median_of,
+    quantile_of,
+    summarise,
+)
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.privacy import Guarantee
@@ -66,7 +72,7 @@ def test_pieces_have_the_figures_of_the_whole_to_the_bit(
     counts, release = drawn(3, below_zero=below_zero)
     whole = score(counts, release, cells=cells)
     for at_once in (7, 100, 1000):
-        monkeypatch.setattr(_scores, "PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(answers, "PAIRS_AT_ONCE", at_once)
         found = score(counts, release, cells=cells)
         assert found.errors.equals(whole.errors)
         assert found.groups.equals(whole.groups)
@@ -78,7 +84,7 @@ def test_only_large_tables_are_tallied(monkeypatch: pytest.MonkeyPatch):
     assert all(
         isinstance(one, CountPairs) for _, one in tallied_answers(counts, release, leaf, "all")
     )
-    monkeypatch.setattr(_scores, "PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr(answers, "PAIRS_AT_ONCE", 50)
     tallied = dict(tallied_answers(counts, release, leaf, "all", only=("cells",)))
     (pairs,) = tallied.values()
     assert isinstance(pairs, TalliedPairs)
@@ -91,7 +97,7 @@ def test_empirical_privacy_loss_is_that_of_the_whole(monkeypatch: pytest.MonkeyP
     counts, release = drawn(5, below_zero=True)
     metric = EmpiricalPrivacyLoss(calibrated=False)
     whole = metric.compute(release, Truth.of(counts)).table
-    monkeypatch.setattr(_scores, "PAIRS_AT_ONCE", 60)
+    monkeypatch.setattr(answers, "PAIRS_AT_ONCE", 60)
     found = metric.compute(release, Truth.of(counts)).table
     for one, other in zip(whole.iter_rows(named=True), found.iter_rows(named=True), strict=True):
         for name in one:

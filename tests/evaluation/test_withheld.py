@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.evaluation.withheld import audit_withheld
+from headcount.evaluation.suppressed import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement
 from tests.support.additive_tables import small_table
 

@@ -107,7 +107,7 @@ def test_a_lost_row_is_a_wrong_tally(tmp_path: Path, monkeypatch: pytest.MonkeyP
         many = None if found.many is None else found.many[:-1]
         return replace(found, unit=found.unit[:-1], cell=found.cell[:-1], many=many)
 
-    monkeypatch.setattr("headcount.population.people.placed", careless)
+    monkeypatch.setattr("headcount.population.microdata.placed", careless)
     verdict = sound(tmp_path)
     assert verdict.fault == "wrong tally"
     assert "too few {" in verdict.seen
@@ -117,7 +117,7 @@ def test_an_exception_is_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def broken(*_: Any, **__: Any) -> Any:
         raise KeyError("x")
 
-    monkeypatch.setattr("headcount.population.people.placed", broken)
+    monkeypatch.setattr("headcount.population.microdata.placed", broken)
     verdict = sound(tmp_path)
     assert verdict.fault == "traceback"
     assert "KeyError: 'x'" in verdict.seen

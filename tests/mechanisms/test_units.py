@@ -14,8 +14,8 @@ from headcount.geography import regular
 from headcount.mechanisms import Chain, Geometric, protect
 from headcount.noise import TwoSidedGeometric
 from headcount.population import Population, cut_households
+from headcount.population.dwellings import Households
 from headcount.population.from_households import to_population
-from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode

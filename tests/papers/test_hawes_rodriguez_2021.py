@@ -23,7 +23,7 @@ from headcount.mechanisms.suppression.rules import Thresholds, race_tables
 from headcount.mechanisms.swapping._moving import moved_population
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import standing
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate

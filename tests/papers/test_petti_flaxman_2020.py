@@ -15,7 +15,7 @@ from headcount.comparison.cache import Cache
 from headcount.comparison.cases import Case, releases, seeded_noise
 from headcount.comparison.study import Work
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.error import pair_counts, summarise
+from headcount.evaluation.tally import median_of, pair_counts, summarise
 from headcount.mechanisms import Tabulated, protect
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
@@ -29,7 +29,6 @@ from headcount_papers.petti_flaxman_2020 import scores as scores_room
 from headcount_papers.petti_flaxman_2020.appendix_examples import settle
 from headcount_papers.petti_flaxman_2020.bias import homogeneity_table
 from headcount_papers.petti_flaxman_2020.draws import draw_all, mechanism, reduced
-from headcount_papers.petti_flaxman_2020.equivalence import _median_absolute
 from headcount_papers.petti_flaxman_2020.residuals import (
     STRATA,
     Residuals,
@@ -249,7 +248,7 @@ def test_pools_that_leave_one_replicate_out_are_pools_of_the_others(study, data,
             whole = pool(both, kind, level)
             values, numbers = pool_histograms(both, kind, level)
             assert np.array_equal(np.repeat(values, numbers), whole)
-            assert _median_absolute(values, numbers) == np.median(np.abs(whole))
+            assert median_of(np.abs(values), times=numbers) == np.median(np.abs(whole))
 
 
 # What is judged

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
+from headcount.evaluation.bias_by_homogeneity import homogeneity_index
 from headcount.mechanisms import Geometric, complete_guarantee
 from headcount.population import Population
-from headcount.population.homogeneity import homogeneity_index
 from headcount.population.quarters import Quarters
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate

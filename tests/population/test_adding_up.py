@@ -17,7 +17,7 @@ from headcount.population.adding_up import (
     nearly_sums,
     runs_that_add_up,
 )
-from headcount.population.readers import read_counts
+from headcount.population.counts import read_counts
 from headcount.schema import Attribute, Schema
 
 PARTS = np.random.default_rng(30).integers(1, 10_000, (20, 6))

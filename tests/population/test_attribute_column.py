@@ -14,9 +14,10 @@ from headcount.errors import InputError
 from headcount.geography.build import CodeColumns
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.counts import read_counts
 from headcount.population.from_households import to_population
-from headcount.population.household_readers import read_households
-from headcount.population.readers import read_counts, read_microdata
+from headcount.population.households import read_households
+from headcount.population.microdata import read_microdata
 from headcount.population.row_choice import RowChoice
 from headcount.schema import Schema, load_schema
 from headcount.schema.bins import bin_labels, bin_of, starts_of

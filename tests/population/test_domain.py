@@ -13,11 +13,11 @@ from headcount.cli.app import app
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns
+from headcount.population._base import Source
 from headcount.population.attribute_column import AttributeColumn
-from headcount.population.sources._base import Source
-from headcount.population.sources.h1_2020 import H12020
-from headcount.population.sources.households import HouseholdTables
-from headcount.population.sources.redistricting_2020 import Redistricting2020
+from headcount.population.h1_2020 import H12020
+from headcount.population.households import HouseholdTables
+from headcount.population.redistricting_2020 import Redistricting2020
 from headcount_papers.ipums1940 import Ipums1940
 from tests.docs import files
 from tests.papers.test_ipums1940 import Person, Record, Unit

@@ -10,8 +10,8 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.population._recodes import age_bins, seven_races
+from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
 from headcount.population.from_households import KIND, to_population
-from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.towns import RACE_SETS, towns
 from headcount.schema import Attribute, Recode, Schema, impossible, load_schema
 

@@ -14,9 +14,9 @@ import pytest
 from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population.attribute_column import AttributeColumn, levels_of
-from headcount.population.household_readers import read_households
+from headcount.population.dwellings import Households
 from headcount.population.household_writer import write_households
-from headcount.population.households import Households
+from headcount.population.households import read_households
 from headcount.population.towns import towns
 from headcount.schema import Follows
 

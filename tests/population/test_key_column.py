@@ -13,11 +13,11 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography.build import CodeColumns
 from headcount.population import Population, cut_households
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.counts import CountsTable
+from headcount.population.households import HouseholdTables
 from headcount.population.key_column import AT_ONCE, KeyColumn
+from headcount.population.microdata import Microdata
 from headcount.population.record_keys import RecordKeys
-from headcount.population.sources.counts import CountsTable
-from headcount.population.sources.households import HouseholdTables
-from headcount.population.sources.microdata import Microdata
 from headcount.tabulate import Tabulated, tabulate
 
 ROWS: dict[str, list[Any]] = {

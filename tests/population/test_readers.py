@@ -16,7 +16,8 @@ from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
-from headcount.population.readers import read_counts, read_microdata
+from headcount.population.counts import read_counts
+from headcount.population.microdata import read_microdata
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
 from headcount.testing.strategies import populations, schemas

@@ -16,13 +16,11 @@ from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes, build_geography
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.counts import read_counts
 from headcount.population.format import PLAIN
-from headcount.population.household_readers import read_households
-from headcount.population.readers import (
-    read_counts,
-    read_microdata,
-    read_quarters,
-)
+from headcount.population.households import read_households
+from headcount.population.microdata import read_microdata
+from headcount.population.quarters_table import read_quarters
 from headcount.population.suspicious import looks_missing, sums_of_others
 from headcount.population.tables import Rows
 from headcount.population.whole_numbers import whole_numbers

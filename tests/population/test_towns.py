@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.population.households import HOUSEHOLD, VACANT, Households, adults
+from headcount.population.dwellings import HOUSEHOLD, VACANT, Households, adults
 from headcount.population.towns import RACE_SETS, towns
 from headcount.population.towns.levels import FEMALE, KINDS, MALE, OWN, RACE, RENT
 

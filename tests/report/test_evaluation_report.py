@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.evaluation import CellSet
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.evaluate import evaluate
-from headcount.evaluation.metrics.error import Error
-from headcount.evaluation.report import evaluation_report
+from headcount.evaluation.error import Error
+from headcount.evaluation.evaluate import Choice, evaluate, evaluation_report
+from headcount.evaluation.tally import CellSet
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, protect

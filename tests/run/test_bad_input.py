@@ -17,7 +17,7 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, brief
 from headcount.numbers import RECORDED_DIGITS, TooLong, exact_number, fits, shown
 from headcount.population.attribute_column import AttributeColumn
-from headcount.population.household_readers import read_households
+from headcount.population.households import read_households
 from headcount.population.tables import read_table
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import decimal, exact, figure

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from headcount.attacks.changed_cells import INFORMED, UNINFORMED
-from headcount.attacks.kinds.differencing import Difference
+from headcount.attacks.differencing import Difference
 from headcount.cli.app import app
 from headcount.errors import ConfigError, HeadcountError
-from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Choice
 from headcount.release import TablesRelease
 from headcount.release.store import read_release
 from headcount.run.attack import run_attack

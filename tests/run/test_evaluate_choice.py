@@ -9,9 +9,9 @@ import pytest
 
 from headcount.errors import ConfigError
 from headcount.evaluation.attacked import PeopleFound
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.metrics.empirical_privacy_loss import Losses
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.empirical_privacy_loss import Losses
+from headcount.evaluation.error import Error
+from headcount.evaluation.evaluate import Choice
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 

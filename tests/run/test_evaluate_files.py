@@ -14,7 +14,7 @@ import headcount as hc
 from headcount.cli.app import app
 from headcount.config.load import load_config
 from headcount.errors import InputError, RunError
-from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Choice
 from headcount.evaluation.truth import Truth
 from headcount.release.foreign import ForeignFiles, read_foreign
 from headcount.run.evaluate import evaluate_files, evaluate_run

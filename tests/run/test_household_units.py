@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import PrivacyError, RunError
-from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Choice
 from headcount.files import make_folder, write_text_atomic
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run

@@ -136,7 +136,7 @@ def test_an_attack_of_others_keeps_the_contract_and_never_loads_the_truth(instal
         text=True,
         check=True,
     )
-    assert "headcount.attacks.kinds" in done.stdout
+    assert "headcount.attacks" in done.stdout
     for room in ("evaluation", "mechanisms"):
         assert f"headcount.{room}" not in done.stdout
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.error import Error
+from headcount.evaluation.evaluate import Choice
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
-from headcount.evaluation.report import evaluation_report
+from headcount.evaluation.evaluate import evaluation_report
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.attacks.kinds import Attack, ClaimedPeople, People
+from headcount.attacks import Attack, ClaimedPeople, People
 from headcount.release import Release
 from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema

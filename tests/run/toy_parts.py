@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.evaluation.truth import Truth
 from headcount.fields import AtLeast1
 from headcount.mechanisms.geometric import Geometric
-from headcount.population import Population
-from headcount.population.sources import Generated
+from headcount.population import Generated, Population
 from headcount.population.uniform import uniform
 from headcount.progress import Progress, silent
 from headcount.release import Release

@@ -230,8 +230,8 @@ def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
     def reads(*_arguments: object, **_named: object) -> None:
         raise AssertionError("the people were read")
 
-    monkeypatch.setattr("headcount.population.sources.microdata.count_people", reads)
-    monkeypatch.setattr("headcount.population.sources.microdata.read_people", reads)
+    monkeypatch.setattr("headcount.population.microdata.count_people", reads)
+    monkeypatch.setattr("headcount.population.microdata.read_people", reads)
     page = client.get("/run/confirm", config=NAME)
     assert page.status == 200
     with (client.studio.folder.root / "people.csv").open("ab") as file:

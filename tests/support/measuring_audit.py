@@ -20,7 +20,6 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.evaluation.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import UnitOfPrivacy
@@ -28,6 +27,7 @@ from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, every_cell
 from headcount.topdown.measure import Measurements
 from headcount.topdown.settings import TopDownSettings
+from tests.support.audit_trials import AuditTrials, audit_trials
 
 Build = Callable[..., Measurements]
 """Makes measurements as ``Measurements`` does; a mutated one must be caught."""

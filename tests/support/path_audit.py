@@ -7,7 +7,7 @@ an only child nowhere, at the end, or everywhere. In each line one person's reco
 person moves, from the end of a line of one kind to the end of a line of another, which costs half
 of either path. All answers that depend on it are reduced to their log-likelihood ratio, which is
 all that an attacker can use of them, and that is audited: for epsilon by a guessing game
-(``evaluation.audit``), for rho by the divergence (``zcdp_audit``). It is a sum over levels of
+(``epsilon_bounds``), for rho by the divergence (``zcdp_audit``). It is a sum over levels of
 
     r (|y - x'| - |y - x|)    or    ((y - x')^2 - (y - x)^2) / (2 sigma2)
 
@@ -30,7 +30,6 @@ from itertools import count
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.evaluation.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
 from headcount.noise import DiscreteGaussian, KeyedNoise, Noise, RunKey, TwoSidedGeometric
@@ -44,6 +43,7 @@ from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.planned import planned_noise
 from headcount.topdown.settings import TopDownSettings
+from tests.support.audit_trials import AuditTrials, audit_trials
 from tests.support.measuring_audit import Build
 from tests.support.zcdp_audit import rho_trials
 

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 
 from headcount.arrays import Floats
-from headcount.evaluation.audit import AuditTrials, Draw
+from tests.support.audit_trials import AuditTrials, Draw
 
 CUT = 8.0
 """Log-likelihood ratios beyond are taken as this."""

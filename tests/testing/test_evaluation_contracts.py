@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, People
-from headcount.attacks.kinds.feasible_intervals import WorkOut
-from headcount.attacks.kinds.linkage import Link
-from headcount.attacks.kinds.reidentification import Reidentify
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.metrics import Metric
-from headcount.evaluation.metrics.audit import Audit
-from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluation.metrics.error import Error, Errors
-from headcount.evaluation.metrics.impossible_counts import ImpossibleCounts
-from headcount.evaluation.metrics.swapping import Swapping
+from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, People
+from headcount.attacks.feasible_intervals import WorkOut
+from headcount.attacks.linkage import Link
+from headcount.attacks.reidentification import Reidentify
+from headcount.evaluation import Metric
+from headcount.evaluation.audit import Audit
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
+from headcount.evaluation.error import Error, Errors
+from headcount.evaluation.evaluate import Choice
+from headcount.evaluation.impossible_counts import ImpossibleCounts
 from headcount.evaluation.part import TruePeople
+from headcount.evaluation.swapping import Swapping
 from headcount.mechanisms.swapping.report import REPORT
 from headcount.report.finding import Support
 from headcount.schema import Schema

@@ -10,8 +10,8 @@ import pytest
 
 from headcount.comparison.measures import small_part
 from headcount.errors import ConfigError
-from headcount.evaluation.metrics import audit
-from headcount.evaluation.metrics._base import NotFeasible
+from headcount.evaluation import audit
+from headcount.evaluation._base import NotFeasible
 from headcount.evaluation.part import some_of
 from headcount.evaluation.truth import MadeTruth
 from headcount.geography import Geography

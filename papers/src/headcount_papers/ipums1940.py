@@ -20,10 +20,10 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import FilePath
 from headcount.geography.build import Prefixes, build_geography
 from headcount.geography.geography import Geography
+from headcount.population import UNITS_READ_OFF, FromFile
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
-from headcount.population.sources import UNITS_READ_OFF, FromFile
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
 from headcount.schema.load import load_schema

@@ -24,15 +24,15 @@ from headcount.attacks._conflict import (
     side_by_side,
     table_weights,
 )
-from headcount.attacks._problem import Settled, settle
-from headcount.attacks._structure import Layout, Structure, build_structure
-from headcount.attacks.reconstruction import (
+from headcount.attacks._leaves import (
     LEAST_CHANGE,
     NO_METHOD,
     LeafOutcomes,
     Task,
     record_variability,
 )
+from headcount.attacks._problem import Settled, settle
+from headcount.attacks._structure import Layout, Structure, build_structure
 from headcount.attacks.variability import SOLVER, SolvedLeaf, solve
 from headcount.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""One true count through many partitions: the mean of their sums is the count itself.
+"""The averaging attack: one true count through many partitions, whose sums have it as their mean.
 
 A set of n people is split in two by each of m other attributes, and both parts are published with
 noise of their own. The sum of the parts of one partition is n plus noise of variance k V, where k
@@ -20,21 +20,165 @@ A count that is published itself is one more partition, of one part. Asghar and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import erf, floor, sqrt
+from math import erf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.errors import InputError
+from headcount.attacks._base import NOTHING, Attack, CountClaims, People, changed_tables
+from headcount.attacks.changed_cells import (
+    INFORMED,
+    UNINFORMED,
+    CellValues,
+    ChangedCells,
+    changed_cells,
+    hides_its_change,
+)
+from headcount.attacks.margin_gaps import published_gaps
+from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError
+from headcount.release import Release
 from headcount.release.change_table import ChangeTable
+from headcount.report.finding import Support
 from headcount.tabulate.additive import Additive
 
-CONFIDENT = 1.96
-"""Standard deviations that 19 of 20 normal draws are within."""
 ALL_EXACT = 1e-6
 """Stands for no noise at all, in the weight of a sum whose parts are all exact."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AveragedCounts(CountClaims):
+    """Counts as the mean of their partitions, for each (table, level) (units x cells).
+
+    where
+        count        the count that is claimed; -1 where a cell has no partition, by attacker
+        published    the published count
+        partitions   how many partitions each has
+        weight       how many published counts the mean is worth
+        variance     of one change: as it is known, or as the gaps of margins show it; NaN if
+                     neither says anything
+    """
+
+    count: dict[str, dict[tuple[str, str], Ints]]
+    published: dict[tuple[str, str], Ints]
+    partitions: dict[tuple[str, str], Ints]
+    weight: dict[tuple[str, str], Floats]
+    variance: float
+
+    def claimed(self) -> dict[tuple[str, str], Ints]:
+        """The nearest whole numbers to the means."""
+        return next(iter(self.count.values()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average(Attack):
+    """Average what is published of the same people in different partitions.
+
+    where
+        largest_change   what the attacker knows of the largest change where neither the release
+                         says it nor an evaluation gives him the settings: no claim is farther from
+                         the published count; 0 if nothing
+        variance         what is known of the variance of a change; 0 for that of the settings, or
+                         else what gaps of margins show
+    """
+
+    name = "averaging"
+    whole = True
+    largest_change: int = 0
+    variance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for place in ("largest_change", "variance"):
+            if (value := getattr(self, place)) < 0:
+                raise ConfigError(self.name, place=place, found=str(value), expected="0 or more")
+
+    def supports(self, release: Release) -> Support:
+        """Tables whose counts were changed."""
+        return changed_tables(release)
+
+    def run(
+        self, release: Release, people: People, *, engine: Engine | None = None
+    ) -> AveragedCounts:
+        """Claim the nearest whole number to each mean, or the likeliest count."""
+        cells = changed_cells(release.as_tables())
+        hidden = hides_its_change([some.unread() for some in cells])
+        knows = bool(self.largest_change) or not hides_its_change(cells)
+        names = [name for name, one in ((INFORMED, knows), (UNINFORMED, hidden)) if one]
+        count: dict[str, dict[tuple[str, str], Ints]] = {name: {} for name in names}
+        published: dict[tuple[str, str], Ints] = {}
+        partitions: dict[tuple[str, str], Ints] = {}
+        weight: dict[tuple[str, str], Floats] = {}
+        table = law_of(cells)
+        variance = self.variance or (table.variance if table else shown_variance(cells))
+        for some in cells:
+            draws = some.draws()
+            found = average_cells(some.linked.additive, draws)
+            size = some.linked.additive.size
+            for name in names:
+                claimed = np.full(size, NOTHING)
+                claimed[found.cell] = (
+                    self._knowing(some, draws, found, table, variance)
+                    if name == INFORMED
+                    else found.averages.count
+                )
+                count[name] |= some.spread(claimed)
+            many, worth = np.zeros(size, dtype=np.int64), np.ones(size)
+            many[found.cell], worth[found.cell] = found.partitions, found.averages.weight
+            published |= some.spread(some.values()[0])
+            partitions |= some.spread(many)
+            weight |= some.spread(worth)
+        return AveragedCounts(
+            attack=self.name,
+            title="Do counts come back when their partitions are averaged?",
+            schema=release.schema,
+            geography=release.geography,
+            count=count,
+            published=published,
+            partitions=partitions,
+            weight=weight,
+            variance=variance,
+            facts={"kind": self.name, "variance": variance, "knows_table": table is not None},
+            words=(
+                "A published count is also the sum of its parts by any attribute and of the units "
+                "within its unit. Each of these sums has noise of its own, and their mean less "
+                "than each. The attacker claims the whole number that is nearest to the mean, "
+                "weighted by the number of parts, for every count that has parts and is not "
+                "published as it is. Where a table draws chance anew for each cell, a count that "
+                "several tables have is averaged over these as well. Who knows the chance of each "
+                "change claims the count that is likeliest by the published value and the sums."
+            ),
+        )
+
+    def _knowing(
+        self,
+        some: ChangedCells,
+        draws: CellValues,
+        found: CellAverages,
+        table: ChangeTable | None,
+        variance: float,
+    ) -> Ints:
+        """What an attacker claims who knows the settings, or the largest change alone."""
+        low, high = some.ranges(self.largest_change or None)
+        mean = np.clip(found.averages.count, low[found.cell], high[found.cell])
+        if table is None or not variance > 0:
+            return mean
+        best, possible = likeliest(found, draws, table, variance)
+        return np.where(possible, best, mean)
+
+
+def law_of(cells: Sequence[ChangedCells]) -> ChangeTable | None:
+    """The law of changes that an attacker was given; None if there is none."""
+    known = [one.known for some in cells for one in some.published.values()]
+    return next((one.table for one in known if one is not None), None)
+
+
+def shown_variance(cells: Sequence[ChangedCells]) -> float:
+    """The variance of a change as the gaps of margins show it; NaN if none is large enough."""
+    gaps = [one for one in published_gaps(cells) if not np.isnan(one.variance)]
+    return float(np.mean([one.variance for one in gaps])) if gaps else float("nan")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,46 +197,6 @@ class Averages:
     def count(self) -> Ints:
         """The nearest whole count, none below 0; a half goes up."""
         return np.maximum(np.floor(self.mean + 0.5), 0).astype(np.int64)
-
-    def sure(self, variance: float) -> Flags:
-        """Whether theory says that the count is right 19 times in 20."""
-        return np.asarray(CONFIDENT * np.sqrt(variance / self.weight) < 0.5, dtype=bool)
-
-
-def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
-    """The weighted means of counts.
-
-    where
-        sums    (counts x partitions): sum of the published parts
-        parts   number of parts of each partition
-    """
-    s, k = _checked(sums, parts)
-    weight = float((1 / k).sum())
-    return Averages(mean=(s / k).sum(axis=1) / weight, weight=np.full(len(s), weight))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CellValues:
-    """What is published of each cell: once, or more often where chance was drawn anew.
-
-    where
-        values   for each draw the value of every cell, -1 where it has none
-        exact    cells whose value is the count
-    """
-
-    values: tuple[Ints, ...]
-    exact: Flags
-
-    @property
-    def many(self) -> Ints:
-        """How many values each cell has."""
-        return np.asarray(np.sum([one >= 0 for one in self.values], axis=0), dtype=np.int64)
-
-    @property
-    def mean(self) -> Floats:
-        """The mean of a cell's values; 0 where it has none."""
-        added = np.sum([np.maximum(one, 0) for one in self.values], axis=0, dtype=np.int64)
-        return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,34 +292,6 @@ def likeliest(
     )
 
 
-def spread(sums: ArrayLike, parts: ArrayLike) -> float:
-    """The variance of one count's noise, for an attacker who does not know it.
-
-    The mean over counts of sum_j (s_j - x)^2 / k_j / (m - 1), which is V on average.
-    """
-    s, k = _checked(sums, parts)
-    if s.shape[1] < 2:
-        raise InputError("partitions", found="one", expected="two or more, to see a spread")
-    off = (s - average(s, k).mean[:, None]) ** 2 / k
-    return float(off.sum(axis=1).mean() / (s.shape[1] - 1))
-
-
-def _checked(sums: ArrayLike, parts: ArrayLike) -> tuple[Floats, Floats]:
-    s, k = np.asarray(sums, dtype=np.float64), np.asarray(parts, dtype=np.float64)
-    if s.ndim != 2 or not s.shape[1] or k.shape != s.shape[1:] or np.any(k < 1):
-        raise InputError(
-            "partitions",
-            found=f"sums of shape {s.shape} and {len(np.atleast_1d(k))} numbers of parts",
-            expected="counts x partitions, and 1 part or more for each partition",
-        )
-    return s, k
-
-
 def share_recovered(variance: float, weight: float) -> float:
     """The share of counts whose mean rounds to the truth, with normal noise: P(|e| < 1/2)."""
     return erf(0.5 / sqrt(2 * variance / weight)) if variance else 1.0
-
-
-def partitions_needed(variance: float, *, parts: int = 2) -> int:
-    """The smallest m with 1.96 sqrt(parts V / m) < 1/2."""
-    return floor(4 * CONFIDENT**2 * parts * variance) + 1

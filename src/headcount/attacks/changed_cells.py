@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -10,12 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks._near import among
-from headcount.attacks.averaging import CellValues
-from headcount.attacks.intervals import Contradiction
+from headcount.arrays import Ends, Flags, Floats, Ints
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.geography import Geography
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
@@ -24,13 +20,36 @@ from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
 
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
-T = TypeVar("T")
 
 INFORMED, UNINFORMED = "informed", "uninformed"
 """Two attackers: one who has read how counts are changed, and one who has the release alone."""
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellValues:
+    """What is published of each cell: once, or more often where chance was drawn anew.
+
+    where
+        values   for each draw the value of every cell, -1 where it has none
+        exact    cells whose value is the count
+    """
+
+    values: tuple[Ints, ...]
+    exact: Flags
+
+    @property
+    def many(self) -> Ints:
+        """How many values each cell has."""
+        return np.asarray(np.sum([one >= 0 for one in self.values], axis=0), dtype=np.int64)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of a cell's values; 0 where it has none."""
+        added = np.sum([np.maximum(one, 0) for one in self.values], axis=0, dtype=np.int64)
+        return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -184,47 +203,3 @@ def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
 def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
     """Whether neither the tables nor the settings say how far the counts of one may be off."""
     return any(one.off is not None and one.off.down is None and one.known is None for one in tables)
-
-
-def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
-    """For each set of cells the gaps of the relations all of whose cells are published."""
-    found = []
-    for some in cells:
-        value, known = some.values()
-        shown = among(some.linked.additive, known)
-        raised = any(
-            one.off is not None and one.off.raises_zeros for one in some.published.values()
-        )
-        found.append(
-            margin_gaps(
-                shown.additive,
-                value[shown.cell],
-                zeros_stay=not raised,
-                exact=some.exact()[shown.cell],
-            )
-        )
-    return found
-
-
-def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]) -> tuple[int, T]:
-    """What an attacker takes for the largest change who does not know it, and what he finds by it.
-
-    It is the smallest one under which no sum of published counts is impossible: each relation
-    proves one, and all of them together, as far as the attack looks, may prove more.
-    """
-    first = guess = max(gaps.largest_change for gaps in published_gaps(cells))
-    while True:
-        try:
-            return guess, attack(guess)
-        except Contradiction:
-            if guess == first:
-                # Counts that are published as they are may contradict each other: no change
-                # explains that, and the search would never end.
-                attack(_explains_all(cells))
-            guess += 1
-
-
-def _explains_all(cells: Sequence[ChangedCells]) -> int:
-    """A largest change under which any tables can be true: each leaf cell may hold one person."""
-    most = (one.value.max(initial=0) for some in cells for one in some.published.values())
-    return sum(some.linked.additive.size for some in cells) + int(sum(most))

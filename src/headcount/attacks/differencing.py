@@ -1,4 +1,4 @@
-"""Two divisions of one country that overlap: what is published of both tells of their pieces.
+"""The differencing attack: two divisions that overlap tell of the pieces between them.
 
 Areas and squares of a grid cut each other into pieces that nobody publishes. A piece that is left
 of a square when whole areas are taken away has the difference of published counts,
@@ -6,26 +6,329 @@ of a square when whole areas are taken away has the difference of published coun
     x(piece) = x(square) - sum x(areas within it),
 
 and with exact counts it is known. With changed ones each count is a range, and so is the piece:
-the relations of both divisions at once give the narrowest one (see ``changed_intervals``). Pieces
+the relations of both divisions at once give the narrowest one (see ``feasible_intervals``). Pieces
 that are a whole area, or a whole square, are published, and what is said of both is true of both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks._near import among
-from headcount.attacks._tighten import tighten
-from headcount.attacks.changed_intervals import Narrowing, intervals_around
+from headcount.attacks._base import (
+    NOTHING,
+    Attack,
+    CountClaims,
+    CountRanges,
+    People,
+    changed_tables,
+)
+from headcount.attacks._solvers import RENAMED
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED, adding_tables, hides_a_change
+from headcount.attacks.feasible_intervals import Narrowing, intervals_around
+from headcount.attacks.intervals import Contradiction, among, tighten
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.errors import InputError
+from headcount.attacks.narrowed_tables import NarrowedCells, NarrowedTables, narrowed_tables
+from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError, InputError, one_of
+from headcount.fields import FilePath
+from headcount.release import Release, TablesRelease
+from headcount.release.crosswalk import Crosswalk, Division, by_leaf_codes, read_crosswalk
+from headcount.release.published import cell_names
+from headcount.release.store import read_release, release_folder
+from headcount.report.finding import SUPPORTED, Support
 from headcount.tabulate.additive import Additive, from_relations
 from headcount.tabulate.published import TableCells
+
+PIECE = "piece"
+"""Stands for the level of pieces."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Pieces:
+    """What both releases publish, and the pieces into which their units cut each other.
+
+    where
+        first, second   units of the two releases
+        crosswalk       the units of each leaf
+        overlaid        the pieces
+        tables          those that both publish, by name
+        chosen          the pieces that are attacked, of those that nobody publishes
+    """
+
+    first: Division
+    second: Division
+    crosswalk: Crosswalk
+    overlaid: Overlay
+    tables: Mapping[str, TableCells]
+    chosen: Ints
+
+    @cached_property
+    def codes(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+        """For each chosen piece the codes of its unit in the first and in the second release."""
+        leaf = np.full(self.overlaid.pieces, -1)
+        leaf[self.overlaid.of_leaf] = np.arange(len(self.overlaid.of_leaf))
+        own = leaf[self.chosen]
+        return (
+            self.first.codes[self.crosswalk.first[own]],
+            self.second.codes[self.crosswalk.second[own]],
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Slivers(CountClaims):
+    """Ranges of the counts in pieces that neither release publishes (chosen pieces x cells)."""
+
+    pieces: Pieces
+    ranges: tuple[CountRanges, ...]
+
+    def claimed(self) -> Mapping[tuple[str, str], Ints]:
+        """Counts whose range is one number."""
+        best = self.ranges[0]
+        return {
+            where: np.where(low == best.high[where], low, NOTHING)
+            for where, low in best.low.items()
+        }
+
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """A row for each piece, cell and attacker."""
+        first, second = self.pieces.codes
+        rows = []
+        for one in self.ranges:
+            for (table, _), low in one.low.items():
+                names, width = cell_names(self.pieces.tables[table]), low.shape[1]
+                rows.append(
+                    pl.DataFrame(
+                        {
+                            "first": np.repeat(first, width),
+                            "second": np.repeat(second, width),
+                            "table": [table] * low.size,
+                            "cell": names * len(low),
+                            "attacker": [one.attacker] * low.size,
+                            "low": low.ravel(),
+                            "high": one.high[table, PIECE].ravel(),
+                        }
+                    )
+                )
+        return {"slivers": pl.concat(rows)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference(Attack):
+    """Work out the counts of pieces that are left when units of two releases are subtracted.
+
+    where
+        other            the second release, of the same people with other units: a run or release
+                         directory
+        crosswalk        a table with the columns leaf, first and second: a leaf unit, and the
+                         units of both releases that it lies in; not needed where both releases
+                         have the same leaf units
+        level            units of the first release; by default the finest that it publishes
+        other_level      units of the second release; likewise
+        largest_change   what the attacker knows of the largest change, where neither the releases
+                         say it nor an evaluation gives him the settings; 0 if nothing
+        effort           "relations": one sum at a time; "programs": linear programs; "whole":
+                         whole numbers by CP-SAT (the extra headcount[attack])
+        steps            of the solver for each end of a count, with whole numbers; 1,000 take
+                         about a second
+        sample           pieces that are attacked by programs or whole numbers, drawn at random; 0
+                         for all. By one sum at a time all are attacked
+        seed             of the sample
+
+    What an evaluation tells of the first release's settings is taken to hold for the second too.
+    """
+
+    name = "differencing"
+    whole = True
+    leaves = True
+    renamed = RENAMED
+    other: FilePath | None = None
+    crosswalk: FilePath | None = None
+    level: str = ""
+    other_level: str = ""
+    largest_change: int = 0
+    effort: Narrowing = "relations"
+    steps: int = 10_000
+    sample: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for place in ("other", "crosswalk"):
+            if (path := getattr(self, place)) is not None:
+                object.__setattr__(self, place, Path(path))
+        for place, fine, expected in (
+            ("largest_change", self.largest_change >= 0, "0 or more"),
+            (
+                "effort",
+                self.effort in ("relations", "programs", "whole"),
+                "'relations', 'programs' or 'whole'",
+            ),
+            ("steps", self.steps > 0, "more than 0"),
+            ("sample", self.sample >= 0, "0 or more"),
+            ("seed", self.seed >= 0, "0 or more"),
+        ):
+            if not fine:
+                found = str(getattr(self, place))
+                raise ConfigError(self.name, place=place, found=found, expected=expected)
+        if self.crosswalk is not None and self.other is None:
+            raise ConfigError(
+                self.name,
+                place="crosswalk",
+                found="it without a second release",
+                expected="the setting other as well",
+            )
+
+    def supports(self, release: Release) -> Support:
+        """Tables whose counts were changed, and another release to subtract."""
+        if not (changed := changed_tables(release)):
+            return changed
+        if self.other is None:
+            return Support("no second release with other units is given (the setting other)")
+        return SUPPORTED
+
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Slivers:
+        """Claim what the count of each piece is at least and at most."""
+        first, second = release.as_tables(), self._second()
+        pieces = self.pieces(first, second)
+        known = first.published[0].known
+        told = replace(second, published=tuple(replace(o, known=known) for o in second.published))
+        ranges = []
+        if self.largest_change or not hides_a_change((*first.published, *told.published)):
+            ranges.append(self._ranges(INFORMED, pieces, first, told))
+        alone = first.without_settings(), second
+        if hides_a_change(one for release in alone for one in release.published):
+            ranges.append(replace(self, largest_change=0)._ranges(UNINFORMED, pieces, *alone))
+        return Slivers(
+            attack=self.name,
+            title="Do overlapping areas give away those who live between them?",
+            schema=release.schema,
+            geography=release.geography,
+            pieces=pieces,
+            ranges=tuple(ranges),
+            facts={
+                "kind": self.name,
+                "effort": self.effort,
+                "pieces": pieces.overlaid.pieces,
+                "not_published": len(pieces.overlaid.unpublished),
+                "attacked": len(pieces.chosen),
+                "tables": list(pieces.tables),
+            },
+            words=(
+                f"Units of {pieces.first.level} in one release and of {pieces.second.level} in "
+                f"another cut each other into {pieces.overlaid.pieces:,} pieces, of which "
+                f"{len(pieces.overlaid.unpublished):,} are not published by either; "
+                f"{len(pieces.chosen):,} of these were attacked. The attacker narrows what each "
+                "published count may be by all sums of its release, then subtracts: a piece is "
+                "what is left of a unit without its other pieces. A count whose range is one "
+                "number is known for certain."
+            ),
+        )
+
+    def _second(self) -> TablesRelease:
+        assert self.other is not None  # supports says so
+        found = read_release(release_folder(self.other)).unweighted()
+        if not (support := changed_tables(found)):
+            raise InputError(
+                str(self.other), found=support.why_not, expected="tables whose counts were changed"
+            )
+        return found.as_tables()
+
+    def pieces(self, first: TablesRelease, second: TablesRelease) -> Pieces:
+        """The pieces of two releases, and the tables that both publish of them."""
+        one = _division("the first release", first, self.level, "level")
+        two = _division(str(self.other), second, self.other_level, "other_level")
+        crosswalk = (
+            by_leaf_codes(one, two)
+            if self.crosswalk is None
+            else read_crosswalk(self.crosswalk, one, two)
+        )
+        tables = {
+            cells.table.name: cells
+            for cells in _tables(first, one.level)
+            for others in _tables(second, two.level)
+            if first.schema == second.schema
+            and replace(cells.table, lowest="") == replace(others.table, lowest="")
+        }
+        if not tables:
+            raise InputError(
+                two.name,
+                place=f"level {two.level!r}",
+                found=f"tables {_names(second, two.level)}",
+                expected=f"a table that the first release publishes at {one.level!r}: "
+                f"{_names(first, one.level)}, of the same attributes",
+            )
+        made = overlay(crosswalk.first, crosswalk.second)
+        chosen = made.unpublished
+        if self.effort != "relations" and 0 < self.sample < len(chosen):
+            order = np.random.default_rng(self.seed).permutation(len(chosen))
+            chosen = np.sort(chosen[order[: self.sample]])
+        return Pieces(
+            first=one, second=two, crosswalk=crosswalk, overlaid=made, tables=tables, chosen=chosen
+        )
+
+    def _ranges(
+        self, attacker: str, pieces: Pieces, first: TablesRelease, second: TablesRelease
+    ) -> CountRanges:
+        """Ranges of the chosen pieces, from those of both releases by their own sums."""
+        largest = self.largest_change
+        while True:
+            both = [narrowed_tables(one, largest_change=largest) for one in (first, second)]
+            try:
+                return self._between(attacker, pieces, *both)
+            except Contradiction:  # both together prove more than each of them
+                if attacker == INFORMED:
+                    raise
+                largest = 1 + max(one.largest_change or 0 for one in both)
+
+    def _between(
+        self, attacker: str, pieces: Pieces, first: NarrowedTables, second: NarrowedTables
+    ) -> CountRanges:
+        low: dict[tuple[str, str], Ints] = {}
+        high: dict[tuple[str, str], Ints] = {}
+        attacked: dict[tuple[str, str], Flags] = {}
+        for name, cells in pieces.tables.items():
+            where = name, PIECE
+            low[where], high[where] = difference(
+                pieces.overlaid,
+                _ends(first, name, pieces.first.level),
+                _ends(second, name, pieces.second.level),
+                cells=cells,
+                effort=self.effort,
+                pieces=pieces.chosen,
+                steps=self.steps,
+            )
+            attacked[where] = np.ones(low[where].shape, dtype=bool)
+        return CountRanges(attacker=attacker, low=low, high=high, attacked=attacked)
+
+
+def _ends(release: NarrowedTables, name: str, level: str) -> Ends:
+    found = [one for one in release.published if isinstance(one, NarrowedCells)]
+    own = {(one.name, one.level): one for one in found}[name, level]
+    return own.low, own.high
+
+
+def _division(source: str, release: TablesRelease, level: str, place: str) -> Division:
+    levels = list(dict.fromkeys(one.level for one in release.published))
+    if level and level not in levels:
+        raise InputError(source, place=place, found=repr(level), expected=one_of(levels))
+    return Division(name=source, geography=release.geography, level=level or release.finest)
+
+
+def _tables(release: TablesRelease, level: str) -> list[TableCells]:
+    """Tables of a level whose cells add up."""
+    return [one.cells for one in adding_tables(release) if one.level == level]
+
+
+def _names(release: TablesRelease, level: str) -> str:
+    return ", ".join(cells.table.name for cells in _tables(release, level)) or "none"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,15 +1,22 @@
-"""How closely withheld cells can be worked out: the tightest interval that the tables leave."""
+"""How closely counts can be worked out from tables that add up: bound propagation, then programs.
+
+What is known of each cell is a range, and the relations of the cells (a total is the sum of its
+parts) make it narrower. ``tighten`` is *bound propagation*, one relation at a time; ``intervals``
+takes all relations at once, by two linear programs for each cell. Both serve withheld cells and,
+with ranges around published values, counts that were changed (``feasible_intervals``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Ends, Flags, Floats, Ints
+from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.solve.mip import Program, SolverError, load
 from headcount.tabulate.additive import Additive
@@ -172,4 +179,100 @@ def _contradiction(cell: int) -> Contradiction:
         place=f"around cell {cell}",
         found="counts that contradict each other",
         expected="a table of whole, non-negative counts that keeps every relation",
+    )
+
+
+def tighten(additive: Additive, low: Ints, high: Ints) -> Ends:
+    """The ends that remain when no relation alone narrows a range any more.
+
+    For a total t and its parts p of one relation
+
+        sum low_p <= t <= sum high_p,
+        low_t - sum of the others' high  <=  p  <=  high_t - sum of the others' low
+
+    where
+        low, high   of every cell; UNKNOWN where nothing bounds it from above
+
+    Ranges are whole numbers and only shrink, so that this ends. Counts that contradict each other
+    are an error, which gives no count.
+    """
+    low, high = low.astype(np.int64), np.minimum(high, UNKNOWN).astype(np.int64)
+    total, part = additive.total, additive.part
+    lengths = np.diff(additive.start)
+    if not lengths.all():
+        raise InputError("additive relations", found="a total without parts", expected="parts")
+    own = np.repeat(np.arange(len(total)), lengths)
+    while True:
+        _refuse_contradiction(low, high)
+        if not len(total):
+            return low, high
+        least = np.add.reduceat(low[part], additive.start[:-1])
+        most = np.add.reduceat(high[part], additive.start[:-1])
+        new_low, new_high = low.copy(), high.copy()
+        np.maximum.at(new_low, total, least)
+        np.minimum.at(new_high, total, most)
+        np.maximum.at(new_low, part, low[total][own] - (most[own] - high[part]))
+        rest = high[total][own] - (least[own] - low[part])
+        np.minimum.at(new_high, part, np.where(high[total][own] >= UNKNOWN, UNKNOWN, rest))
+        if np.array_equal(new_low, low) and np.array_equal(new_high, high):
+            return low, high
+        low, high = new_low, new_high
+
+
+def _refuse_contradiction(low: Ints, high: Ints) -> None:
+    if len(wrong := np.flatnonzero(low > high)):
+        raise Contradiction(
+            "published cells",
+            place=f"around cell {wrong[0]}",
+            found="ranges that contradict each other",
+            expected="ranges that some table of whole, non-negative counts keeps; is what is "
+            "known of the largest change right?",
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Near:
+    """Some cells with the relations that hold among them alone.
+
+    where
+        additive   the same cells, numbered anew
+        cell       the old number of each
+    """
+
+    additive: Additive
+    cell: Ints
+
+
+def near(additive: Additive, unit: int) -> Near:
+    """The cells of a unit, its parent, its siblings and its children.
+
+    Relations that reach farther are left out, so that ranges found with these alone may be wider
+    than those of all relations, never too narrow.
+    """
+    parent = additive.parent
+    above = parent[unit]
+    close = (parent == unit) | (parent == above) & (above >= 0)
+    close[[unit, above] if above >= 0 else [unit]] = True
+    return among(additive, close[additive.unit])
+
+
+def among(additive: Additive, inside: Flags) -> Near:
+    """Some cells with the relations that hold among them alone."""
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    outside = np.bincount(own, weights=~inside[additive.part], minlength=len(lengths)) > 0
+    kept = inside[additive.total] & ~outside
+    cell = np.flatnonzero(inside)
+    number = np.full(additive.size, -1)
+    number[cell] = np.arange(len(cell))
+    return Near(
+        additive=replace(
+            additive,
+            size=len(cell),
+            total=number[additive.total[kept]],
+            start=np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64),
+            part=number[additive.part[kept[own]]],
+            unit=additive.unit[cell],
+        ),
+        cell=cell,
     )

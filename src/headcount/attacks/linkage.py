@@ -15,17 +15,197 @@ attacker to know: see ``headcount.evaluation.linkage_risk``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from headcount.arrays import Codes, Ints
-from headcount.errors import InputError
+from headcount.attacks._base import NOTHING, Attack, ClaimedPeople, People, whole_people
+from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.release import Release
+from headcount.report.finding import Support
+from headcount.schema import Schema
 from headcount.schema.combine import combine
+from headcount.tabulate.published.codings import years
 
 EXACT = ("race", "household_size")
 """What must agree besides the age bucket; where people live may be added, as one more name."""
+_PLACE = "place"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link(Attack):
+    """Link people to the only released record with their place, age bucket and other attributes.
+
+    where
+        age_width    years in a bucket of ages, where the schema has single years
+        exact        attributes that must agree besides; those that the schema lacks are left out
+        secret       the attribute to be learnt
+        level        how finely the attacker knows where people live; "" for the leaf
+        one_to_one   drop records that several people claim
+    """
+
+    name = "linkage"
+    age_width: int = 2
+    exact: tuple[str, ...] = EXACT
+    secret: str = "hispanic"
+    level: str = ""
+    one_to_one: bool = False
+
+    def __post_init__(self) -> None:
+        if self.age_width < 1:
+            raise ConfigError(
+                "linkage", place="age_width", found=str(self.age_width), expected="1 year or more"
+            )
+
+    def supports(self, release: Release) -> Support:
+        """Whole people with an age and a secret."""
+        if missing := [n for n in ("age", self.secret) if n not in release.schema.names]:
+            return Support(f"the schema has no attribute {' and no '.join(missing)}")
+        if self.level and self.level not in release.geography.levels:
+            return Support(f"the release has no level {self.level}")
+        return whole_people(release)
+
+    def knows(self, schema: Schema) -> tuple[str, ...]:
+        """Age, and of the others those that the schema has."""
+        others = (n for n in self.exact if n in schema.names and n not in ("age", self.secret))
+        return ("age", *others)
+
+    def run(
+        self, release: Release, people: People, *, engine: Engine | None = None
+    ) -> ClaimedPeople:
+        """Claim the secret of the only released record that fits."""
+        schema, geography = release.schema, release.geography
+        unit, cell = rows_of(release)
+        seen = dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
+        level = self.level or geography.leaf
+        place = geography.ancestors(level).astype(np.int64)
+        others = self.knows(schema)[1:]
+        bucket, width = self._years(schema)
+        # Who lives outside the release shares no place with any record.
+        outside = geography.size(geography.leaf)
+        public = {
+            **people.codes,
+            "age": bucket[people.codes["age"]],
+            _PLACE: np.where(people.unit >= 0, place[people.unit], outside),
+        }
+        rows = LinkRows(
+            codes={**seen, "age": bucket[seen["age"]], _PLACE: place[unit]},
+            exact=(*others, _PLACE),
+            width=width,
+            secret=np.asarray(seen[self.secret], dtype=np.int64),
+            values=pl.Series(schema.attribute(self.secret).levels),
+            words=", ".join((f"the {level}", *others)),
+        )
+        known = replace(people, codes=public)
+        return self.match(known, rows, schema=schema, geography=geography)
+
+    def match(
+        self, people: People, rows: LinkRows, *, schema: Schema, geography: Geography
+    ) -> Linked:
+        """Link an attacker's file to released rows, wherever both come from."""
+        found = link(
+            people.codes,
+            rows.codes,
+            age_width=rows.width,
+            exact=rows.exact,
+            one_to_one=self.one_to_one,
+        ).row
+        matched = found >= 0
+        value = np.full(len(people), NOTHING, dtype=np.int64)
+        value[matched] = rows.secret[found[matched]]
+        buckets = f" in buckets of {rows.width} years" if rows.width > 1 else ""
+        return Linked(
+            attack=self.name,
+            title="Does a single record fit a named person?",
+            schema=schema,
+            geography=geography,
+            people=people,
+            learnt=(self.secret,),
+            value=value,
+            row=found,
+            rows=rows,
+            facts={
+                "kind": self.name,
+                "people": len(people),
+                "released_rows": len(rows.secret),
+                "matched": int(matched.sum()),
+                "age_width": rows.width,
+                "exact": list(rows.exact),
+                "one_to_one": self.one_to_one,
+            },
+            words=(
+                f"For each person the attacker knows {rows.words}, and the age{buckets}. Where "
+                f"exactly one released record fits, the attacker claims that its {self.secret} is "
+                "the person's, and cannot see which claims are right."
+            ),
+        )
+
+    def _years(self, schema: Schema) -> tuple[Ints, int]:
+        """For each level of age a number, and how many of these make a bucket.
+
+        Single years are put into buckets; coarser levels are buckets already. An open last level
+        stands for its first year.
+        """
+        levels = schema.attribute("age").levels
+        spans = [years(level) for level in levels]
+        if any(
+            span is None or (len(span) > 1 and not level.endswith("+"))
+            for level, span in zip(levels, spans, strict=True)
+        ):
+            return np.arange(len(levels), dtype=np.int64), 1
+        return np.array([min(span) for span in spans if span], dtype=np.int64), self.age_width
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinkRows:
+    """Released records, one row each, in the numbers of the attacker's file.
+
+    where
+        codes    a number for each row by attribute, years of age among them as "age"
+        exact    attributes that must agree besides the age bucket
+        width    years in a bucket of ages
+        secret   for each row the position of its secret among ``values``; -1 for a missing one
+        values   what the secret can be, as it is to be written
+        words    what the attacker knows besides the age
+    """
+
+    codes: Codes
+    exact: tuple[str, ...]
+    width: int
+    secret: Ints
+    values: pl.Series
+    words: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Linked(ClaimedPeople):
+    """Claims by linking: for each person the released row that alone fits, or -1."""
+
+    row: Ints
+    rows: LinkRows
+
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """Who was linked to which row, and the secret that is claimed."""
+        who = np.flatnonzero(self.row >= 0)
+        value = pl.Series(self.value[who])
+        claimed = self.rows.values.gather(value.set(value < 0, None))
+        found = {"person": ids.gather(who.tolist()), "released_row": self.row[who]}
+        return {"links": pl.DataFrame({**found, self.learnt[0]: claimed})}
+
+
+def rows_of(release: Release) -> tuple[Ints, Ints]:
+    """Leaf unit and cell of each released person."""
+    from scipy.sparse import coo_array
+
+    table = coo_array(release.as_counts().table(release.geography.leaf))
+    times = table.data.astype(np.int64)
+    unit, cell = (np.repeat(one.astype(np.int64), times) for one in table.coords)
+    return unit, cell
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Margins that do not add up give the secret largest change away.
+"""The attack on secret parameters: margins that do not add up give the largest change away.
 
 A total less the sum of its k published parts is a sum of k + 1 changes, so that
 
@@ -19,15 +19,81 @@ Bach, arXiv 2012.09775, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, log1p
+from typing import TypeVar
 
 import numpy as np
 
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Flags, Ints
+from headcount.attacks._base import Attack, Claims, People, changed_tables
+from headcount.attacks.changed_cells import ChangedCells, changed_cells
+from headcount.attacks.intervals import Contradiction, among
+from headcount.engines.protocol import Engine
 from headcount.errors import InputError
+from headcount.release import Release
+from headcount.report.finding import Support
 from headcount.tabulate.additive import Additive
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RevealedChange(Claims):
+    """What the gaps of margins prove of the changes.
+
+    where
+        margins          totals all of whose parts are published
+        broken           those that are not the sum of their parts
+        proofs           those that prove the largest change found, each alone
+        largest_change   the largest change that is proved: no smaller one explains every gap
+        variance         of a change, as the gaps show it; NaN where no counts are large enough
+    """
+
+    margins: int
+    broken: int
+    proofs: int
+    largest_change: int
+    variance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadGaps(Attack):
+    """Find the largest change under which published totals and parts can all be true."""
+
+    name = "margin-gaps"
+    whole = True
+
+    def supports(self, release: Release) -> Support:
+        """Tables whose counts were changed."""
+        return changed_tables(release)
+
+    def run(
+        self, release: Release, people: People, *, engine: Engine | None = None
+    ) -> RevealedChange:
+        """Claim the largest change that is proved, and a variance."""
+        gaps = published_gaps(changed_cells(release.as_tables()))
+        least = np.concatenate([one.least for one in gaps])
+        largest = int(least.max(initial=0))
+        broken = sum(int(np.count_nonzero(one.gap)) for one in gaps)
+        spread = [one.variance for one in gaps if not np.isnan(one.variance)]
+        return RevealedChange(
+            attack=self.name,
+            title="Do margins that do not add up give the largest change away?",
+            schema=release.schema,
+            geography=release.geography,
+            margins=len(least),
+            broken=broken,
+            proofs=int((least == largest).sum()) if largest else 0,
+            largest_change=largest,
+            variance=float(np.mean(spread)) if spread else float("nan"),
+            facts={"kind": self.name, "largest_change": largest},
+            words=(
+                "A published total less the sum of its k published parts is a sum of k + 1 "
+                "changes, and a part that is published holds one person at least. The attacker "
+                "takes the smallest change under which every total can be true."
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,6 +129,26 @@ class MarginGaps:
             return float("nan")
         # A square over its number of terms spreads alike for few terms and for many.
         return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
+
+
+def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
+    """For each set of cells the gaps of the relations all of whose cells are published."""
+    found = []
+    for some in cells:
+        value, known = some.values()
+        shown = among(some.linked.additive, known)
+        raised = any(
+            one.off is not None and one.off.raises_zeros for one in some.published.values()
+        )
+        found.append(
+            margin_gaps(
+                shown.additive,
+                value[shown.cell],
+                zeros_stay=not raised,
+                exact=some.exact()[shown.cell],
+            )
+        )
+    return found
 
 
 def margin_gaps(
@@ -129,29 +215,25 @@ def _least_changes(additive: Additive, published: Ints, floor: int, changed: Fla
     return high
 
 
-def gap_law(law: Mapping[int, float], terms: int) -> dict[int, float]:
-    """The law of a sum of so many independent changes, each of this law."""
-    values = np.arange(min(law), max(law) + 1)
-    one: Floats = np.array([float(law.get(int(v), 0)) for v in values])
-    found = np.ones(1)
-    for _ in range(terms):
-        found = np.convolve(found, one)
-    first = terms * int(values[0])
-    return {first + n: float(p) for n, p in enumerate(found)}
+def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]) -> tuple[int, T]:
+    """What an attacker takes for the largest change who does not know it, and what he finds by it.
 
-
-def chance_of_proof(law: Mapping[int, float], terms: int) -> float:
-    """The chance that one gap proves the largest change: |gap| > terms (D - 1).
-
-    Of large counts, whose zeros say nothing.
+    It is the smallest one under which no sum of published counts is impossible: each relation
+    proves one, and all of them together, as far as the attack looks, may prove more.
     """
-    largest = max(abs(v) for v, p in law.items() if p)
-    return sum(p for v, p in gap_law(law, terms).items() if abs(v) > terms * (largest - 1))
+    first = guess = max(gaps.largest_change for gaps in published_gaps(cells))
+    while True:
+        try:
+            return guess, attack(guess)
+        except Contradiction:
+            if guess == first:
+                # Counts that are published as they are may contradict each other: no change
+                # explains that, and the search would never end.
+                attack(_explains_all(cells))
+            guess += 1
 
 
-def margins_needed(law: Mapping[int, float], terms: int, *, confidence: float = 0.95) -> float:
-    """Independent margins after which the largest change is proved with this confidence."""
-    chance = chance_of_proof(law, terms)
-    if not 0 < confidence < 1:
-        raise InputError("confidence", found=str(confidence), expected="between 0 and 1")
-    return inf if chance == 0 else log1p(-confidence) / log1p(-chance) if chance < 1 else 1.0
+def _explains_all(cells: Sequence[ChangedCells]) -> int:
+    """A largest change under which any tables can be true: each leaf cell may hold one person."""
+    most = (one.value.max(initial=0) for some in cells for one in some.published.values())
+    return sum(some.linked.additive.size for some in cells) + int(sum(most))

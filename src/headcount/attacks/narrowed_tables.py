@@ -11,15 +11,15 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from headcount.arrays import Ends, Ints
-from headcount.attacks._tighten import tighten
 from headcount.attacks.changed_cells import (
     ChangedCells,
     adding_tables,
-    by_smallest_change,
     changed_cells,
     ends_of,
     hides_its_change,
 )
+from headcount.attacks.intervals import tighten
+from headcount.attacks.margin_gaps import by_smallest_change
 from headcount.errors import InputError
 from headcount.release import TablesRelease
 from headcount.release.published import PublishedCells

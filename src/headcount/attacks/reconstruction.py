@@ -1,44 +1,352 @@
 """The reconstruction attack: from published tables to person records, block by block.
 
-Each block is an integer problem in counts, not in persons: one unknown for each combination of
-attributes that the tables tell apart and that no published zero rules out. Propagation settles
-most blocks; small rests are searched; what remains goes to a solver. See docs of ``structure``,
-``problem`` and ``variability``.
+Database reconstruction (Dinur & Nissim 2003; Abowd et al. 2023): the attacker looks for records of
+people that fit every published table. Each block is an integer problem of its own (``_leaves``);
+with ``together`` the blocks of a larger unit are solved jointly (``_joint``). Where only one set of
+records fits, they are certain: their *solution variability* is 0 (``variability``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, singledispatch
+from typing import Any, Protocol
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.attacks._conflict import (
-    CellChange,
-    Sums,
-    least_change,
-    moves,
-    nearest,
-    side_by_side,
-    table_weights,
-)
-from headcount.attacks._problem import Settled, settle
-from headcount.attacks._structure import Layout, Structure, build_structure
-from headcount.attacks.knowledge import Knowledge
-from headcount.attacks.variability import SOLVER, Effort, SolvedLeaf, farthest, solve
+from headcount.attacks._base import Attack, ClaimedRecords, People, changed_tables, whole_people
+from headcount.attacks._conflict import CellChange
+from headcount.attacks._joint import Joint, solve_together
+from headcount.attacks._leaves import LEAST_CHANGE, NONE, REPORT, LeafOutcomes, Task, solve_leaves
+from headcount.attacks._solvers import CP_SAT, HIGHS, RENAMED
+from headcount.attacks._structure import Structure, build_structure
+from headcount.attacks.knowledge import Knowledge, KnownTable
+from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
+from headcount.attacks.narrowed_tables import NarrowedTables, narrowed_tables
+from headcount.attacks.records import LEARNT, Features
+from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
+from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release.frames import units_frame
+from headcount.release.store import schema_to_json
+from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema
+from headcount.tabulate.published import PublishedTable, supported, tables
 
-REPORT, LEAST_CHANGE = "report", "least-change"
 BLOCKS_AT_ONCE = 128
-NO_METHOD = "none"
-NONE = np.empty(0, dtype=np.int64)
+MOVES_SHOWN = 5
+NEAREST = (
+    "Counts were changed: each published one stands for a range, which all sums make narrower, and "
+    "of the records that fit those nearest to the published counts are taken."
+)
+RECORDS, BLOCKS = "records", "blocks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconstruct(Attack):
+    """Find the records that fit all published tables.
+
+    where
+        tables        the tables that the attacker makes from released counts; published ones are
+                      taken as they are
+        together      solve all leaf units within each unit of this level jointly; "" for none
+        on_conflict   what to do if tables contradict each other: "report", or "least-change"
+        variability   also prove how many records could be different
+        solver        "highs" or "cp-sat", for what search leaves open
+        steps         of the solver, at most, for one question; beyond them the answer is not
+                      proven. 1,000 take about a second
+        most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
+        largest_change   where counts were changed, what the attacker knows of the largest change
+                      if neither the release says it nor an evaluation gives him the settings; 0 if
+                      nothing: he then takes the smallest one under which all tables can be true
+        knows_settings   whether he uses the settings that an evaluation gives him
+
+    Where counts were changed each published one stands for a range, which all sums of the release
+    make narrower. Of the records that fit the ranges those nearest to the published counts are
+    taken, by the sum of all differences.
+    """
+
+    name = "reconstruction"
+    renamed = RENAMED
+    tables: str = "sf1"
+    together: str = ""
+    on_conflict: str = REPORT
+    variability: bool = True
+    solver: str = HIGHS
+    steps: int = 1_000
+    most_units: int = 300
+    largest_change: int = 0
+    knows_settings: bool = True
+
+    def __post_init__(self) -> None:
+        for place, number in (("largest_change", self.largest_change), ("steps", self.steps)):
+            if number < 0:
+                raise ConfigError(
+                    "reconstruction", place=place, found=str(number), expected="0 or more"
+                )
+        if self.solver not in (HIGHS, CP_SAT):
+            raise ConfigError(
+                "reconstruction",
+                place="solver",
+                found=repr(self.solver),
+                expected=f"{HIGHS!r} or {CP_SAT!r}",
+            )
+
+    def supports(self, release: Release) -> Support:
+        """Published tables, or whole people on a schema that can make tables of them."""
+        if not (rebuilt := has_features(release)):
+            return rebuilt
+        return tells_of_people(release, self.tables)
+
+    def read(self, release: Release) -> Release:
+        """Changed counts as ranges, narrowed by all sums of the release."""
+        return read_changed(release, self)
+
+    def uninformed(self, release: Release) -> Reconstruct | None:
+        """Somebody who takes the smallest change that the tables prove for the largest."""
+        if self.knows_settings and settings_tell_more(release):
+            return replace(self, knows_settings=False)
+        return None
+
+    def limit(self, release: Release) -> int:
+        """Solving units takes long; those of a level that are solved jointly belong together."""
+        return 0 if self.together else self.most_units
+
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Rebuilt:
+        """Records that fit the tables of a release; the people known play no part."""
+        made = list(tables(self.tables).values())
+        release = self.read(release)
+        knowledge = knowledge_of_release(release, made, together=self.together or None)
+        return self.from_tables(knowledge, change_words(release), engine=engine)
+
+    def from_tables(
+        self, knowledge: Knowledge, words: str = "", *, engine: Engine | None = None
+    ) -> Rebuilt:
+        """Records that fit the tables that an attacker has, wherever they come from.
+
+        ``words`` say what is known of changes, where counts were changed.
+        """
+        found = reconstruct(
+            knowledge,
+            together=self.together or None,
+            on_conflict=self.on_conflict,
+            variability=self.variability,
+            effort=Effort(solver=self.solver, steps=self.steps),
+            engine=engine,
+        )
+        features = Features.of(knowledge.schema)
+        years = bool(self.together) or tells_years(found.class_of, features.key)
+        known = features.as_known_by(found.class_of, years=years)
+        return Rebuilt(
+            attack=self.name,
+            title="Can records be rebuilt from tables?",
+            schema=found.schema,
+            geography=found.geography,
+            matrix=found.matrix,
+            found=found,
+            features=known,
+            facts=_facts(found, knowledge, known, words, measured=self.variability),
+            words=(
+                "The attacker looks for records of people that fit every published table of a "
+                "unit. Where only one set of records fits, it is proven and certain; elsewhere one "
+                "of several is taken. Years of age are used only as far as the tables tell them "
+                f"apart. The solver has {self.steps:,} steps for each question; without an answer "
+                "by then the result counts as not proven."
+                + (f" {NEAREST} {words}" if words else "")
+            ),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Rebuilt(ClaimedRecords):
+    """Records from tables, with how sure they are; ``features`` says what of them is believed."""
+
+    found: Reconstruction
+    features: Features
+
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """The records, for each block how they were found, and where the blocks are."""
+        return {
+            RECORDS: records_frame(self.found),
+            BLOCKS: blocks_frame(self.found),
+            "units": units_frame(self.geography, self.geography.leaf),
+        }
+
+    def notes(self) -> Mapping[str, str]:
+        """Cells that must move because tables contradict each other."""
+        moves = self.found.moves
+        return {"moves.txt": "\n".join(map(str, moves)) + "\n"} if moves else {}
+
+
+def records_frame(found: Reconstruction) -> pl.DataFrame:
+    """Reconstructed records: block, attributes, and how many people share them."""
+    schema, geography = found.schema, found.geography
+    levels = np.unravel_index(found.cell, schema.shape)
+    return pl.DataFrame(
+        {
+            geography.leaf: geography.units[-1][found.unit].tolist(),
+            **{
+                attribute.name: np.array(attribute.levels)[code].tolist()
+                for attribute, code in zip(schema.attributes, levels, strict=True)
+            },
+            "count": found.count,
+        },
+        schema_overrides={geography.leaf: pl.String, "count": pl.Int64}
+        | dict.fromkeys(schema.names, pl.String),
+    )
+
+
+def blocks_frame(found: Reconstruction) -> pl.DataFrame:
+    """How each block was solved, and how sure its records are."""
+    return pl.DataFrame(
+        {
+            found.geography.leaf: found.geography.units[-1].tolist(),
+            "people": found.people,
+            "method": found.method.tolist(),
+            "proven": found.proven,
+            "variability": pl.Series(found.variability, dtype=pl.Float64).fill_nan(None),
+            "conflict": found.conflict,
+        }
+    )
+
+
+def _facts(
+    found: Reconstruction, knowledge: Knowledge, features: Features, changes: str, *, measured: bool
+) -> dict[str, Any]:
+    with_people = found.people > 0
+    zero = with_people & found.certain
+    methods, times = np.unique(found.method, return_counts=True)
+    unused = [h for h in knowledge.tables if f"{h.name} at {h.level!r}" in found.unused]
+    return {
+        "kind": Reconstruct.name,
+        "tables": _by_level(held for held in knowledge.tables if held not in unused),
+        "unused": _by_level(unused),
+        "blocks": len(found.method),
+        "blocks_with_records": int(with_people.sum()),
+        "records": int(found.count.sum()),
+        "methods": dict(zip(methods.tolist(), times.tolist(), strict=True)),
+        "not_proven": int((~found.proven).sum()),
+        "zero_variability_blocks": int(zero.sum()) if measured else None,
+        "zero_variability_records": int(found.people[zero].sum()) if measured else None,
+        **(
+            {"changes": changes, "not_nearest": int((with_people & ~found.nearest).sum())}
+            if changes
+            else {}
+        ),
+        "certain_records": int(found.sure.sum()),
+        "conflicts": int(found.conflict.sum()),
+        "cells_that_must_move": len(found.moves),
+        **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),
+        "years": features.years,
+        "groups": features.binned.tolist(),
+        "domain": {**schema_to_json(found.schema), "levels": list(found.geography.levels)},
+    }
+
+
+def _by_level(tables: Iterable[KnownTable]) -> list[str]:
+    """Tables in few words: "P1 P2 at block"."""
+    names: dict[str, list[str]] = {}
+    for held in tables:
+        names.setdefault(held.level, []).append(held.name)
+    return [f"{' '.join(own)} at {level}" for level, own in names.items()]
+
+
+class KnowsChanges(Protocol):
+    """What an attacker may know of changed counts."""
+
+    @property
+    def largest_change(self) -> int:
+        """The largest change, 0 if nothing is known of it."""
+
+    @property
+    def knows_settings(self) -> bool:
+        """Whether settings that are given are used."""
+
+
+@singledispatch
+def read_changed(release: Release, knows: KnowsChanges) -> Release:
+    """A release as it is, unless its counts were changed."""
+    return release
+
+
+@read_changed.register
+def _(release: TablesRelease, knows: KnowsChanges) -> Release:
+    if not release.changed:
+        return release
+    return narrowed_tables(
+        release, largest_change=knows.largest_change, knows_settings=knows.knows_settings
+    )
+
+
+@singledispatch
+def settings_tell_more(release: Release) -> bool:
+    """Whether an attacker was given settings of changes that the release does not say."""
+    return False
+
+
+@settings_tell_more.register
+def _(release: TablesRelease) -> bool:
+    return any(
+        one.known is not None and one.off is not None and one.off.down is None
+        for one in release.published
+    )
+
+
+@singledispatch
+def change_words(release: Release) -> str:
+    """What the attacker knows of changes of counts; nothing where none was changed."""
+    return ""
+
+
+@change_words.register
+def _(release: NarrowedTables) -> str:
+    return release.words
+
+
+@singledispatch
+def tells_of_people(release: Release, product: str) -> Support:
+    """Whether the tables of a release, or those made from its counts, tell what is to be learnt."""
+    return whole_people(release)  # which says why not
+
+
+@tells_of_people.register
+def _(release: TablesRelease, product: str) -> Support:
+    if release.changed and not (adding := changed_tables(release)):
+        return adding
+    return _telling(one.cells.table for one in release.published)
+
+
+@tells_of_people.register
+def _(release: CountsRelease, product: str) -> Support:
+    if not (people := whole_people(release)):
+        return people
+    made, _ = supported(tables(product).values(), release.schema)
+    leaf, geography = release.geography.leaf, release.geography
+    known = (one.table for one in made if one.table.lowest in ("block", *geography.levels))
+    return _telling(table for table in known if leaf in table.published_at(geography))
+
+
+def _telling(made: Iterable[PublishedTable]) -> Support:
+    """Whether tables tell anything of what is to be learnt."""
+    roles = {role for table in made for role, _ in (*table.axes, *table.universe)}
+    if not roles & set(LEARNT):
+        return Support(f"no table of its smallest units shows {' or '.join(LEARNT)}")
+    return SUPPORTED
+
+
+def has_features(release: Release) -> Support:
+    """Whether a schema has what people are known by, and what is learnt about them."""
+    try:
+        Features.of(release.schema)
+    except InputError as error:
+        return Support(f"it needs {error.expected}; the release has {error.found}")
+    return SUPPORTED
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,43 +417,6 @@ class Reconstruction:
         return coo_array((self.count, (self.unit, self.cell)), shape=shape).tocsr()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Task:
-    """What every piece of work needs to know."""
-
-    knowledge: Knowledge
-    structure: Structure
-    variability: bool
-    on_conflict: str
-    effort: Effort
-    weights: Mapping[str, float] | None
-    steps_to_fix: int
-
-
-@dataclass(eq=False)
-class LeafOutcomes:
-    """The outcome of some leaves, in order."""
-
-    unit: list[Ints] = field(default_factory=list)
-    cell: list[Ints] = field(default_factory=list)
-    count: list[Ints] = field(default_factory=list)
-    method: list[str] = field(default_factory=list)
-    proven: list[bool] = field(default_factory=list)
-    variability: list[float] = field(default_factory=list)
-    conflict: list[bool] = field(default_factory=list)
-    nearest: list[bool] = field(default_factory=list)
-    moves: list[CellChange] = field(default_factory=list)
-    sure: list[tuple[Ints, Ints]] = field(default_factory=list)
-
-    def add(self, unit: int, cells: Ints, x: Ints | None) -> None:
-        """Keep the records of one leaf."""
-        if x is not None:
-            some = np.flatnonzero(x)
-            self.unit.append(np.full(len(some), unit, dtype=np.int64))
-            self.cell.append(cells[some])
-            self.count.append(x[some])
-
-
 def reconstruct(
     knowledge: Knowledge,
     *,
@@ -195,140 +466,12 @@ def reconstruct(
         pieces = [whole[i : i + BLOCKS_AT_ONCE] for i in range(0, len(whole), BLOCKS_AT_ONCE)]
         found = list(engine.map(partial(solve_leaves, plan), pieces))
     else:
-        from headcount.attacks._joint import Joint, solve_together
-
         joint = Joint.of(plan, together)
         used = [leaf, *joint.levels]
         units = list(range(geography.size(together)))
         found = list(engine.map(partial(solve_together, joint), units))
     unused = tuple(f"{h.name} at {h.level!r}" for h in knowledge.tables if h.level not in used)
     return _gather(knowledge, structure, found, unused)
-
-
-def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
-    """Leaves one by one: bounds, propagation, search, solver, variability."""
-    layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
-    low, high, agree = layout.bounds(units)
-    piece, cells, problems = LeafOutcomes(), [], []
-    for i in range(len(units)):
-        alive, settled = leaf_problem(layout, low[i], high[i]) if agree[i] else (None, None)
-        cells.append(alive)
-        problems.append(settled)
-    solved = _solve_some(problems, plan.effort)
-    for i, unit in enumerate(units):
-        if solved[i].x is None and solved[i].proven:
-            fixed, found, least = fix_leaf(plan, int(unit))
-            piece.moves += found
-            solved[i] = SolvedLeaf(None, NO_METHOD, least)
-            if plan.on_conflict == LEAST_CHANGE:
-                first, last, _ = layout.rows_of(*fixed)
-                cells[i], problems[i] = leaf_problem(layout, first[0], last[0])
-                again = _solve_some([problems[i]], plan.effort)[0]
-                solved[i] = SolvedLeaf(again.x, again.method, again.proven and least)
-            piece.conflict.append(True)
-            piece.nearest.append(not layout.valued)
-        else:
-            piece.conflict.append(False)
-            solved[i], near = _nearest_in_leaf(plan, int(unit), cells[i], problems[i], solved[i])
-            piece.nearest.append(near)
-        keep = cells[i]
-        piece.add(int(unit), cell_of[keep] if keep is not None else cell_of[:0], solved[i].x)
-    record_variability(plan, piece, cells, problems, solved)
-    return piece
-
-
-def _nearest_in_leaf(
-    plan: Task, unit: int, classes: Ints | None, settled: Settled | None, found: SolvedLeaf
-) -> tuple[SolvedLeaf, bool]:
-    """Where there is a choice, the solution nearest to published numbers, and if that is proven."""
-    layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
-    if not layout.valued or found.x is None or settled is None or not settled.open:
-        return found, True
-    start = np.zeros((1, len(cell_of)), dtype=np.int64)
-    start[0, classes] = found.x
-    low, high = layout.enforced(*layout.published(np.array([unit])))
-    fix = nearest(
-        Sums(side_by_side(layout.held, cell_of), leaves=1),
-        (low[0], high[0]),
-        layout.likeliest(np.array([unit]))[0],
-        weight=table_weights(layout.held, plan.weights),
-        start=start,
-        steps=plan.effort.steps,
-    )
-    return SolvedLeaf(fix.x[0, classes], SOLVER, found.proven), fix.proven
-
-
-def leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled | None]:
-    """The classes of a leaf that may hold someone, and their problem after propagation."""
-    from headcount.attacks import _kernels as kernels
-
-    keep = np.ones(len(layout.row_of), dtype=bool)
-    kernels.alive(layout.row_of, high, keep)
-    classes = np.flatnonzero(keep)
-    return classes, settle(layout.row_of[classes], low, high)
-
-
-def _solve_some(problems: Sequence[Settled | None], effort: Effort) -> list[SolvedLeaf]:
-    """Solutions of the problems that have not already been shown to have none."""
-    asked = [settled for settled in problems if settled is not None]
-    answers = iter(solve(asked, effort))
-    nothing = SolvedLeaf(None, NO_METHOD, True)
-    return [nothing if settled is None else next(answers) for settled in problems]
-
-
-def record_variability(
-    plan: Task,
-    piece: LeafOutcomes,
-    classes: Sequence[Ints | None],
-    problems: Sequence[Settled | None],
-    solved: Sequence[SolvedLeaf],
-) -> None:
-    """Add method, proof, variability and certain records of each leaf to the piece."""
-    chosen = [
-        (settled, one.x)
-        for settled, one in zip(problems, solved, strict=True)
-        if settled is not None and one.x is not None
-    ]
-    if plan.variability:
-        values = farthest([s for s, _ in chosen], [x for _, x in chosen], plan.effort)
-    else:
-        values = [(-1, True, "")] * len(chosen)
-    answers = iter(values)
-    for number, (settled, one) in enumerate(zip(problems, solved, strict=True)):
-        if settled is None or one.x is None:
-            piece.sure.append((NONE, NONE))
-            piece.method.append(NO_METHOD)
-            piece.proven.append(one.proven)
-            piece.variability.append(float("nan"))
-            continue
-        distance, proven, _ = next(answers)
-        # Open counts stand at their lower ends; without another solution all records are certain.
-        least = one.x if proven and distance == 0 else settled.x
-        kinds = classes[number]
-        if kinds is None or piece.conflict[number]:
-            piece.sure.append((NONE, NONE))
-        else:
-            piece.sure.append((kinds[least > 0], least[least > 0]))
-        people = int(one.x.sum())
-        nobody = float("inf") if distance else 0.0  # certain only if nobody can be there
-        percent = 100 * distance / (2 * people) if people else nobody
-        piece.method.append(one.method)
-        piece.proven.append(proven and one.proven)
-        piece.variability.append(percent if plan.variability else float("nan"))
-
-
-def fix_leaf(plan: Task, unit: int) -> tuple[tuple[Ints, Ints], list[CellChange], bool]:
-    """The least change of a leaf's tables: new ends of cells, the moves, and if it is proven."""
-    layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
-    tables = layout.held
-    first, last = layout.published(np.array([unit]))
-    sums = Sums(side_by_side(tables, cell_of), leaves=1)
-    weight = table_weights(tables, plan.weights)
-    fix = least_change(sums, first[0], last[0], weight=weight, steps=plan.steps_to_fix)
-    geography = plan.knowledge.geography
-    name = str(geography.units[geography.depth(geography.leaf)][unit])
-    found = moves(tables, name, first[0], last[0], fix.by)
-    return (fix.low[None], fix.high[None]), found, fix.proven
 
 
 def _gather(

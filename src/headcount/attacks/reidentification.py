@@ -13,17 +13,32 @@ records that look alike a person gets is a matter of chance, so matches are draw
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks.records import Features, Records
-from headcount.errors import InputError
-
-NOBODY = -1
+from headcount.attacks._base import Attack, ClaimedPeople, People, whole_people
+from headcount.attacks.reconstruction import (
+    Reconstruct,
+    change_words,
+    has_features,
+    read_changed,
+    settings_tell_more,
+)
+from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.release import Release, TablesRelease
+from headcount.report.finding import Support
+from headcount.schema import Schema
+from headcount.tabulate.published.codings import find_attribute
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -76,6 +91,219 @@ class Putative:
         return self.record >= 0
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Target:
+    """The records under attack.
+
+    where
+        zero    leaf units whose records are certain; None if that is not known
+        years   whether the records' years of age are to be believed
+        words   what the attacker knows of changes, where the records are of changed tables
+    """
+
+    records: Records
+    geography: Geography
+    zero: Flags | None
+    years: bool
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reidentify(Attack):
+    """Match named people to the records of a release, or to those rebuilt from its tables.
+
+    where
+        orders       random orders of ties that are scored
+        seed         seed of these orders
+        most_units   leaf units whose records an evaluation rebuilds from tables; 0 for all
+        largest_change, knows_settings   as in the attack reconstruction, where counts were changed
+    """
+
+    name = "reidentification"
+    orders: int = 10
+    seed: int = 0
+    most_units: int = 300
+    largest_change: int = 0
+    knows_settings: bool = True
+
+    def __post_init__(self) -> None:
+        if self.largest_change < 0:
+            raise ConfigError(
+                self.name,
+                place="largest_change",
+                found=str(self.largest_change),
+                expected="0 or more",
+            )
+
+    def read(self, release: Release) -> Release:
+        """Changed counts as ranges, narrowed by all sums of the release."""
+        return read_changed(release, self)
+
+    def uninformed(self, release: Release) -> Reidentify | None:
+        """The same on records that are rebuilt without knowing the settings."""
+        if self.knows_settings and settings_tell_more(release):
+            return replace(self, knows_settings=False)
+        return None
+
+    def supports(self, release: Release) -> Support:
+        """Whole people, or tables from which people can be rebuilt."""
+        features = has_features(release)
+        return records_in(release).supports(release) if features else features
+
+    def knows(self, schema: Schema) -> tuple[str, ...]:
+        """Sex and age, as far as the schema has them."""
+        return _names(schema, KNOWN)
+
+    def limit(self, release: Release) -> int:
+        """Rebuilding records takes long; matching does not."""
+        return self.most_units if records_in(release).takes_long else 0
+
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Matches:
+        """Match the people known to the release's own records, or to rebuilt ones."""
+        release = self.read(release)
+        features = Features.of(release.schema)
+        sex, age = (find_attribute(release.schema, role) for role in KNOWN)
+        known = KnownPeople(
+            name=people.name,
+            features=features,
+            person=np.arange(len(people)),
+            block=people.unit,
+            key=features.key_of(
+                sex=None if sex is None else people.codes[sex.name],
+                age=None if age is None else people.codes[age.name],
+            ),
+        )
+        return self.match(known, records_in(release).target(release, engine))
+
+    def match(self, known: KnownPeople, target: Target) -> Matches:
+        """Match an attacker's file to records, wherever both come from."""
+        schema = target.records.features.schema
+        first = next(
+            reidentify(known, target.records, orders=1, seed=self.seed, years=target.years)
+        )
+        claimed = np.full(len(known), -1, dtype=np.int64)
+        claimed[first.matched] = target.records.secret[first.record[first.matched]]
+        learnt = _names(schema, LEARNT)
+        return Matches(
+            attack=self.name,
+            title="Can named people be found in the records?",
+            schema=schema,
+            geography=target.geography,
+            people=People(name=known.name, unit=known.block, codes={}),
+            learnt=learnt,
+            value=claimed,
+            known=known,
+            target=target,
+            first=first,
+            by=self,
+            facts=self._facts(known, first, target),
+            words=(
+                "The attacker knows where people live, their "
+                f"{' and '.join(self.knows(schema))}, and matches people to records one to one, "
+                f"first by year of age and then by age bin; the record's "
+                f"{' and '.join(learnt)} are then claimed to be the person's. Among records that "
+                "look alike, chance decides which one a person gets."
+                + (f" {target.words}" if target.words else "")
+            ),
+        )
+
+    def _facts(self, known: KnownPeople, first: Putative, target: Target) -> dict[str, Any]:
+        return {
+            "kind": self.name,
+            "attacker": known.name,
+            "people": len(known),
+            "putative": int(first.matched.sum()),
+            "on_age": int((first.grade == 1).sum()),
+            "on_age_bin": int((first.grade == 2).sum()),
+            "years_of_age_used": target.years,
+            "seed": self.seed,
+        }
+
+
+class OwnRecords:
+    """Records of a release of counts: its people are whole."""
+
+    takes_long = False
+
+    def supports(self, release: Release) -> Support:
+        """Whole people."""
+        return whole_people(release)
+
+    def target(self, release: Release, engine: Engine | None = None) -> Target:
+        """The people of the leaf units."""
+        features, geography = Features.of(release.schema), release.geography
+        records = records_of(release.table(geography.leaf), features)
+        return Target(records=records, geography=geography, zero=None, years=features.years)
+
+
+class RebuiltRecords(OwnRecords):
+    """Records of a release of tables: they must be rebuilt first."""
+
+    takes_long = True
+
+    def supports(self, release: Release) -> Support:
+        """What can be rebuilt."""
+        return Reconstruct().supports(release)
+
+    def target(self, release: Release, engine: Engine | None = None) -> Target:
+        """The people that fit the tables."""
+        rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
+        return Target(
+            records=records_of(rebuilt.matrix, rebuilt.features),
+            geography=rebuilt.geography,
+            zero=rebuilt.found.certain,
+            years=rebuilt.features.years,
+            words=change_words(release),
+        )
+
+
+@singledispatch
+def records_in(release: Release) -> OwnRecords:
+    """How an attacker comes by the records of people, which follows from the kind of release."""
+    return OwnRecords()
+
+
+@records_in.register
+def _(release: TablesRelease) -> OwnRecords:
+    return RebuiltRecords()
+
+
+NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
+
+
+def _names(schema: Schema, roles: tuple[str, ...]) -> tuple[str, ...]:
+    found = (find_attribute(schema, role) for role in roles)
+    return tuple(attribute.name for attribute in found if attribute is not None)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Matches(ClaimedPeople):
+    """Claims by matching, with the records they come from; ``first`` is the first order of ties."""
+
+    known: KnownPeople
+    target: Target
+    first: Putative
+    by: Reidentify
+
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """Everyone who was matched, with the race and origin of the record."""
+        who = np.flatnonzero(self.first.matched)
+        attributes = [self.schema.attribute(name) for name in self.learnt]
+        codes = np.unravel_index(self.value[who], [a.size for a in attributes])
+        leaf = self.geography.leaf
+        matched_on = np.where(self.first.grade[who] == 1, "age", "age bin").tolist()
+        found = {
+            "person": ids.gather(who.tolist()),
+            leaf: self.geography.units[-1][self.known.block[who]].tolist(),
+            **{
+                a.name: np.array(a.levels)[code].tolist()
+                for a, code in zip(attributes, codes, strict=True)
+            },
+            "matched_on": pl.Series(matched_on, dtype=pl.String),
+        }
+        return {"putative": pl.DataFrame(found)}
+
+
 def reidentify(
     known: KnownPeople,
     records: Records,
@@ -116,7 +344,7 @@ def _draws(
     r, r_coarse, r_fine = _sorted(records.features, records.block, records.key)
     for order in range(orders):
         rng = np.random.default_rng([seed, order])
-        row = np.full(len(known), NOBODY, dtype=np.int64)
+        row = np.full(len(known), -1, dtype=np.int64)
         grade = np.zeros(len(known), dtype=np.int8)
         match_sorted(
             a.copy(),

@@ -120,7 +120,7 @@ def reconstruct(
       file = "p12.csv"                # unit, cell, value; or unit, cell, low, high
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
-    from headcount.attacks.kinds.reconstruction import Reconstruct
+    from headcount.attacks.reconstruction import Reconstruct
     from headcount.errors import ConfigError
     from headcount.run.attack_inputs import open_reconstruct
 
@@ -190,7 +190,7 @@ def reidentify(
       headcount attack reidentify found --known people.csv --out matches
       headcount attack reidentify found --attacker perfect --truth config.toml --out matches
     """
-    from headcount.attacks.kinds.reidentification import Reidentify
+    from headcount.attacks.reidentification import Reidentify
     from headcount.evaluation.attackers import Quality
     from headcount.run.attack_inputs import open_reidentify
 
@@ -243,7 +243,7 @@ def link(
 
     Example: headcount attack link swapped.csv --known people.csv --width 2 --out links
     """
-    from headcount.attacks.kinds.linkage import Link
+    from headcount.attacks.linkage import Link
     from headcount.run.attack_inputs import open_link
 
     names = tuple(name.strip() for name in exact.split(",") if name.strip())
@@ -300,7 +300,7 @@ def difference(
 
     Example: headcount attack difference runs/areas runs/grid --out slivers
     """
-    from headcount.attacks.kinds.differencing import Difference
+    from headcount.attacks.differencing import Difference
     from headcount.run.attack_inputs import open_difference
 
     attack = Difference(

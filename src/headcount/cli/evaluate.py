@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from headcount.run.evaluate import EvaluatedRun
     from headcount.run.side_by_side import Compared
 
-
 MOST_ROWS = 40
 
 
@@ -78,8 +77,8 @@ def evaluate(
       headcount evaluate --truth config.toml --release tract.csv --release county.csv
     """
     from headcount.cli.options import print_json, progress_of
-    from headcount.evaluation.choice import Choice, named
-    from headcount.evaluation.error import check_cells
+    from headcount.evaluation.evaluate import Choice, named
+    from headcount.evaluation.tally import check_cells
     from headcount.run.evaluate import evaluate_files, evaluate_run
     from headcount.run.side_by_side import refuse_other_data, side_by_side
 

@@ -17,14 +17,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.comparison.cache import FRAMES, Codec, Frames
 from headcount.comparison.study import Work
 from headcount.engines.handed import handed_folder
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import InputError
+from headcount.evaluation import Metric
 from headcount.evaluation.attacked import attack
-from headcount.evaluation.metrics import Metric
 from headcount.evaluation.truth import MadeTruth, Truth
 from headcount.mechanisms import Chain, Context, Mechanism, mechanism_digest, protect_runs
 from headcount.noise import KeyedNoise, RunKey

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds import Attack
-from headcount.attacks.kinds.linkage import Link
-from headcount.attacks.kinds.reconstruction import Reconstruct
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks import Attack
+from headcount.attacks.linkage import Link
+from headcount.attacks.reconstruction import Reconstruct
+from headcount.attacks.reidentification import Reidentify
 from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Released, labelled
 from headcount.comparison.settings import Preset
 from headcount.engines.protocol import Engine
 from headcount.errors import HeadcountError
+from headcount.evaluation import Metric
+from headcount.evaluation.answers import shown_as_tables
 from headcount.evaluation.attacked import RecordsAgree, attack
+from headcount.evaluation.audit import Audit
 from headcount.evaluation.breakdown import Breakdown, break_down
-from headcount.evaluation.error import CellSet
-from headcount.evaluation.metrics import Metric
-from headcount.evaluation.metrics.audit import Audit
-from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluation.metrics.table_changes import cell_deltas_frame, changed_counts
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluation.part import some_of
-from headcount.evaluation.published_answers import shown_as_tables
 from headcount.evaluation.suppressed import withheld_frame
+from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
+from headcount.evaluation.tally import CellSet
 from headcount.evaluation.truth import MadeTruth
 from headcount.privacy import UnitOfPrivacy
 from headcount.release import Release, TablesRelease

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from headcount.comparison.options import Option, Seed, StudySettings
 from headcount.errors import ConfigError, one_of
-from headcount.evaluation.error import CellSet, check_cells
+from headcount.evaluation.tally import CellSet, check_cells
 from headcount.privacy import UnitOfPrivacy, unit_of_privacy
 
 NAME = "compare"

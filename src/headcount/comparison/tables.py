@@ -20,7 +20,8 @@ import polars as pl
 from headcount.comparison.measures import EVERYBODY
 from headcount.comparison.methods import NONE, Way
 from headcount.evaluation.breakdown import EVERY_CELL, EVERYONE
-from headcount.evaluation.metrics.empirical_privacy_loss import FEWEST
+from headcount.evaluation.empirical_privacy_loss import FEWEST
+from headcount.evaluation.tally import SUMS, mean_errors
 from headcount.mechanisms import Chain
 from headcount.tabulate.query import CELLS
 from headcount.typed import shaping
@@ -28,9 +29,6 @@ from headcount.typed import shaping
 FEWEST_COUNTS = 10
 """Groups of fewer counts are not ranked by their percentage: it would be chance."""
 MOST_HURT = 10
-_ADDED = (
-    *("counts", "people", "absolute", "signed", "squared", "lost", "lost_people", "negative"),
-)
 
 
 def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame:
@@ -67,7 +65,7 @@ def settings_words(chain: Chain) -> str:
 def errors_by_place(sums: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
     """Errors by level, attribute, group and people in the unit; also for units of all sizes."""
     by = ["case", "level", "attribute", "group"]
-    every = sums.group_by([*by, "replicate"], maintain_order=True).agg(pl.col(_ADDED).sum())
+    every = sums.group_by([*by, "replicate"], maintain_order=True).agg(pl.col(tuple(SUMS)).sum())
     every = every.with_columns(
         low=pl.lit(None, dtype=pl.Int64), high=pl.lit(None, dtype=pl.Int64), band=pl.lit(ALL_SIZES)
     )
@@ -102,22 +100,13 @@ def _thousands(number: pl.Expr) -> pl.Expr:
 
 def _means(sums: pl.DataFrame, by: Sequence[str], cases: pl.DataFrame) -> pl.DataFrame:
     """Means over replicates and counts, in the order of the cases."""
-    percent = pl.when(pl.col("people") > 0).then(100 * pl.col("absolute") / pl.col("people"))
+    means = mean_errors()
     runs = pl.len().alias("replicates")
-    spread = percent.std() / pl.len().sqrt()
+    spread = means["percent"].std() / pl.len().sqrt()
     made = (
         sums.group_by(by, maintain_order=True)
-        .agg(runs, *(pl.col(name).mean() for name in _ADDED), spread.alias("percent_se"))
-        .with_columns(
-            mean_count=pl.col("people") / pl.col("counts"),
-            error=pl.col("absolute") / pl.col("counts"),
-            percent=percent,
-            bias=pl.col("signed") / pl.col("counts"),
-            bias_percent=pl.when(pl.col("people") > 0).then(
-                100 * pl.col("signed") / pl.col("people")
-            ),
-            rmse=(pl.col("squared") / pl.col("counts")).sqrt(),
-        )
+        .agg(runs, *(pl.col(name).mean() for name in SUMS), spread.alias("percent_se"))
+        .with_columns(**means)
         .drop("absolute", "signed", "squared")
     )
     order = cases.select("case", "method").with_row_index("_order")

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.kinds import People, whole_people
-from headcount.attacks.kinds.linkage import Link, Linked, LinkRows, rows_of
+from headcount.attacks import People, whole_people
+from headcount.attacks.linkage import Link, Linked, LinkRows, rows_of
 from headcount.config.attack_files import positions, refuse_repeated
 from headcount.errors import InputError
 from headcount.evaluation.linkage_risk import TrueSecrets

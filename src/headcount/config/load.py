@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.config.settings import (
     ComparisonConfig,
     Config,
@@ -18,10 +18,10 @@ from headcount.config.settings import (
     RunSettings,
 )
 from headcount.errors import ConfigError, did_you_mean
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
-from headcount.population.sources import Source
+from headcount.population import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
 from headcount.toml_files import read_toml

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
-from headcount.attacks.kinds import Attack
+from headcount.attacks import Attack
 from headcount.engines import EngineName
 from headcount.errors import ConfigError
-from headcount.evaluation.metrics import Metric
+from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
-from headcount.population.sources import Source
+from headcount.population import Source
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.release.foreign import ForeignFiles
 from headcount.release.layout import FileFormat, FileLayout, MarginNames

@@ -11,27 +11,21 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
-from headcount.attacks.kinds.averaging import AveragedCounts
-from headcount.attacks.kinds.differencing import Slivers
-from headcount.attacks.kinds.margin_gaps import RevealedChange
-from headcount.attacks.kinds.reconstruction import Rebuilt
-from headcount.attacks.kinds.reidentification import Matches
+from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.averaging import AveragedCounts
+from headcount.attacks.differencing import Slivers
+from headcount.attacks.margin_gaps import RevealedChange
+from headcount.attacks.reconstruction import Rebuilt
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.attacks.reidentification import Matches
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluation.agreement import agreement, by_size
-from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
-from headcount.evaluation.reidentified import (
-    ALL,
-    GUESS_WORDS,
-    beside_guesses,
-    reidentified,
-)
+from headcount.evaluation.reidentified import ALL, GUESS_WORDS, beside_guesses, reidentified
 from headcount.evaluation.truth import Truth
 from headcount.population import Population
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
@@ -92,6 +86,22 @@ def known_release(release: object) -> Release:
             expected="a release first, and then the population that it was made from",
         )
     return release
+
+
+@singledispatch
+def with_settings(release: Release, truth: Truth) -> Release:
+    """A release as an attacker has it who knows how it was made, where the truth side does."""
+    return release
+
+
+@with_settings.register
+def _(release: TablesRelease, truth: Truth) -> Release:
+    if not release.changed or not truth.knows_mechanism:
+        return release
+    chain = truth.chain()
+    known = chain.last.known_change() if chain.weight == 1 else None
+    published = tuple(replace(one, known=known) for one in release.published)
+    return replace(release, published=published)
 
 
 @singledispatch

@@ -1,332 +1,373 @@
-"""A lower bound on epsilon, at a stated confidence, from runs on two neighbouring databases.
-
-The bound plays a guessing game. A fair coin picks D or D', the mechanism runs on it, and from the
-output alone a fixed rule names the database or abstains. If the mechanism has pure loss epsilon
-on this pair, Bayes' rule says that a guess is right with chance at most
-e^epsilon / (1 + e^epsilon), whatever the rule and the other outputs. So the number of right
-guesses is stochastically below a binomial, and an exact (Clopper-Pearson) lower limit a on the
-chance of being right gives
-
-    epsilon >= log(a / (1 - a))    with the stated confidence.
-
-The rule is chosen on runs that are not used for the bound. One binomial for both databases and
-both directions loses less than two Clopper-Pearson limits on the two chances of one event.
-
-Ding et al. (2018), "Detecting violations of differential privacy"; Steinke, Nasr & Jagielski
-(2023), "Privacy auditing with one (1) training run", for guesses with abstention.
-"""
+"""A lower bound on epsilon from many runs of the mechanism on two neighbouring databases."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf, log, sqrt
-from statistics import NormalDist
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import polars as pl
+from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Floats
-from headcount.draws import binomial
-from headcount.errors import ConfigError, InputError
-from headcount.evaluation.error import finite_vector
+from headcount.arrays import Floats
+from headcount.errors import ConfigError, HeadcountError
+from headcount.evaluation._base import Metric, NotFeasible, publishes_counts
+from headcount.evaluation.epsilon_bounds import AuditBound, DirectEstimate, audit, direct
+from headcount.evaluation.truth import Truth
+from headcount.mechanisms import Chain, Tabulated
+from headcount.noise import KeyedNoise, RunKey
+from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.figures import Axis, Reference, band_chart
+from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.model import Block, Column, Figure, KeyNumber
+from headcount.tabulate import Counts
 
-Draw = Callable[[np.random.Generator, int], ArrayLike]
-"""Runs a mechanism: (generator, number of runs) -> outputs of shape (runs,) or (runs, areas)."""
-
-_LEAST_RUNS = 20
-_COIN_SDS = 5.0
-_COIN_SLACK = 1e-6  # more than the chance (6e-7) that a fair coin strays 5 SDs; paid for below
-
-
-@dataclass(frozen=True)
-class Event:
-    """A set of outputs: low <= x <= high in every area."""
-
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-    def contains(self, sample: Floats) -> Flags:
-        """Say for each run (row of `sample`) whether its output is in the event."""
-        return np.asarray(np.all((sample >= self.low) & (sample <= self.high), axis=1))
-
-    def __str__(self) -> str:
-        """Name the event, the areas being x0 and x1."""
-        parts = []
-        for area, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            if low == high:
-                parts.append(f"x{area} = {low:g}")
-            elif low > -inf:
-                parts.append(f"x{area} >= {low:g}")
-            elif high < inf:
-                parts.append(f"x{area} <= {high:g}")
-        return " and ".join(parts) or "any output"
+FEWEST_RUNS = 200
+RENAMED = {
+    "seconds": "'answers', the noisy answers that all runs together may draw: the same on every "
+    "machine"
+}
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditBound:
-    """What an audit found: with chance `confidence` the true loss is at least `epsilon_lower`."""
+class Audit(Metric):
+    """Run the mechanism on the data and on a neighbour, and guess which is which from the outputs.
 
-    epsilon_lower: float
-    confidence: float
-    runs_d: int
-    runs_d_prime: int
-    choosing: int
-    guesses: int
-    correct: int
-    guess_d: Event
-    guess_d_prime: Event | None
-
-    def refutes(self, claimed_epsilon: float) -> bool:
-        """Whether the runs refute a claim of `claimed_epsilon` on this pair of databases."""
-        return self.epsilon_lower > claimed_epsilon
-
-    def explain(self) -> str:
-        """Say in plain words what the bound is and is not."""
-        other = f"the second if {self.guess_d_prime}, " if self.guess_d_prime else ""
-        return (
-            f"With confidence {self.confidence:.4g} the pure loss epsilon of this mechanism on "
-            f"this pair of neighbouring databases is at least {self.epsilon_lower:.3g}. From an "
-            f"output the first database was guessed if {self.guess_d}, {other}and no guess was "
-            f"made otherwise; {self.correct:,} of {self.guesses:,} guesses were right. The rule "
-            f"was chosen on {self.choosing:,} runs of each database that were not used for the "
-            "bound. It is a lower bound only: a claim below it is refuted, but a claim above it "
-            "is not proved, since another rule, other databases or more runs may show a greater "
-            "loss. It is for the unit of privacy by which the two databases differ, and assumes "
-            "that the runs are independent."
-        )
-
-
-def audit(
-    sample_d: ArrayLike,
-    sample_d_prime: ArrayLike,
-    *,
-    confidence: float = 0.95,
-    choosing_share: float = 0.25,
-    seed: int = 0,
-) -> AuditBound:
-    """Bound epsilon from below, given outputs of independent runs on two neighbours.
-
-    - `sample_d`, `sample_d_prime`: one row for each run, of one or two released numbers. One is
-      enough when a person is added or removed; when a record changes from one area to another,
-      give both areas, as the joint event shows the whole loss.
-    - `confidence`: the chance, at least, that the bound is not above the true loss.
-    - `choosing_share`: the share of the runs on which the rule is chosen.
-    - `seed`: of the fair coins that say how many of the runs of each database are played.
+    where
+        runs         runs on each database, if they are not too large
+        answers      noisy answers that all runs together may draw, and so how many runs are made of
+                     a large database: the same on every machine. If they do not allow 200 of each,
+                     nothing is stated
+        confidence   the chance, at least, that the bound is not above the true epsilon
+        seed         seed of the noise of these runs, and of who differs
     """
-    _check_share("confidence", confidence, 1.0 - 2.0 * _COIN_SLACK)
-    _check_share("choosing_share", choosing_share, 1.0)
-    d, d_prime = _runs(sample_d, "sample_d"), _runs(sample_d_prime, "sample_d_prime")
-    if d.shape[1] != d_prime.shape[1]:
-        raise InputError(
-            "sample_d_prime", found=f"{d_prime.shape[1]} area(s)", expected=f"{d.shape[1]}"
+
+    name = "audit"
+    on_request = True
+    order = 45
+    depends_on = frozenset()  # on the mechanism, run again
+    renamed = RENAMED
+    runs: int = 4000
+    answers: int = 5_000_000_000
+    confidence: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.runs < FEWEST_RUNS:
+            raise ConfigError(
+                "audit", place="runs", found=f"{self.runs}", expected=f"{FEWEST_RUNS} or more"
+            )
+
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """A mechanism that draws noise on counts, with a unit of privacy that is a person."""
+        if not (counts := publishes_counts(release)):
+            return counts
+        if not truth.knows_mechanism:
+            return Support("the mechanism is not known, so it cannot be run again")
+        if not truth.chain().draws_noise:
+            return Support("the mechanism draws no noise: every run is the same")
+        if _loss(release) is None:
+            return Support("no loss is stated for one person, so there is nothing to test")
+        return SUPPORTED
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Outputs of both databases where they differ, the bound, and the direct estimate."""
+        loss, mechanism = _loss(release), truth.chain()
+        assert loss is not None  # supported
+        if not loss.unit.adds and int(truth.counts.schema.possible.sum()) == 1:
+            raise NotFeasible("there is one cell only, to which no record can change in its unit")
+        pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
+        if not pair.passes(mechanism):
+            # Published living quarters may leave no room for the step: then one within a kind.
+            pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed, same_kind=True)
+            if not pair.passes(mechanism):
+                raise NotFeasible("the mechanism refuses the neighbouring data")
+        outputs = self._outputs(mechanism, pair, progress)
+        bound = audit(*outputs, confidence=self.confidence, seed=self.seed)
+        equal, _ = direct(outputs[0][:, 0], outputs[1][:, 0], exact_d=pair.exact)
+        return Audited(
+            counted=truth.counts.counted,
+            table=_row(loss, bound),
+            bound=bound,
+            estimate=equal,
+            loss=loss,
+            asked=self.runs,
         )
-    choosing = max(1, int(choosing_share * min(len(d), len(d_prime))))
-    rule = _choose(d[:choosing], d_prime[:choosing], confidence)
-    left = min(len(d), len(d_prime)) - choosing
-    heads, tails = _coins(left, np.random.default_rng(seed))
-    right, wrong = _play(rule, d[choosing : choosing + heads], d_prime[choosing : choosing + tails])
-    limit = _clopper_pearson_lower(right, wrong, 1.0 - confidence - _COIN_SLACK)
-    return AuditBound(
-        epsilon_lower=max(0.0, log(limit / (1.0 - limit))) if limit > 0 else 0.0,
-        confidence=confidence,
-        runs_d=len(d),
-        runs_d_prime=len(d_prime),
-        choosing=choosing,
-        guesses=right + wrong,
-        correct=right,
-        guess_d=rule[0],
-        guess_d_prime=rule[1],
+
+    def _outputs(
+        self, mechanism: Chain, pair: NeighbouringRuns, progress: Progress
+    ) -> tuple[Floats, Floats]:
+        """As many runs as the answers allow, of either database the same number."""
+        counts = pair.counts
+        size = counts.matrix.shape[0] * counts.schema.size
+        plan = mechanism.plan(counts.schema, counts.geography)
+        each = max(size, sum(one.entries * one.draws for one in plan))
+        runs = min(self.runs, self.answers // (2 * each))
+        if runs < FEWEST_RUNS:
+            raise NotFeasible(
+                f"{FEWEST_RUNS} runs of both databases draw {2 * FEWEST_RUNS * each:,} answers, "
+                f"more than the {self.answers:,} that are allowed"
+            )
+        at_once = int(np.clip(_NUMBERS_AT_ONCE // size, 1, 100))
+        pieces = range(0, runs, at_once)
+        made: list[tuple[Floats, Floats]] = []
+        for first in progress(pieces, what="Audit", total=len(pieces)):
+            some = range(first, min(first + at_once, runs))
+            made.append(
+                (
+                    self._run(mechanism, pair.data, pair, some, b"audit: the data"),
+                    self._run(mechanism, pair.other, pair, some, b"audit: a neighbour"),
+                )
+            )
+        return np.concatenate([d for d, _ in made]), np.concatenate([d for _, d in made])
+
+    def _run(
+        self,
+        mechanism: Chain,
+        data: Tabulated,
+        pair: NeighbouringRuns,
+        runs: range,
+        label: bytes,
+    ) -> Floats:
+        """Released leaf counts of the cells where the databases differ: runs x cells."""
+        noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
+        made = mechanism.outcomes(data, noise, runs=runs)
+        rows = (
+            _dense(one[[pair.unit]])[0]
+            for outcome in made
+            for one in outcome.as_counts().tables[data.counts.level]
+        )
+        return np.array([row[list(pair.cells)] for row in rows], dtype=np.float64)
+
+
+def _dense(table: Any) -> NDArray[Any]:
+    return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeighbouringRuns:
+    """Two databases that differ in one person of the smallest unit where somebody lives.
+
+    where
+        unit    the leaf unit of that person
+        cells   the cell that the person leaves and, where a record changes, the one it goes to
+    """
+
+    data: Tabulated
+    other: Tabulated
+    unit: int
+    cells: tuple[int, ...]
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the first."""
+        return self.data.counts
+
+    def passes(self, mechanism: Chain) -> bool:
+        """Whether the mechanism takes both. Why not is not said: it may tell a true count."""
+        try:
+            for data in (self.data, self.other):
+                mechanism.check(data)
+        except HeadcountError:
+            return False
+        return True
+
+    @classmethod
+    def of(
+        cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0, same_kind: bool = False
+    ) -> NeighbouringRuns:
+        """The data, and the data with one person removed, or with one record changed.
+
+        With ``same_kind`` a record that changes stays in its kind of living quarters.
+        """
+        from scipy.sparse import csr_array
+
+        totals = counts.totals()
+        people = np.where(totals > 0, totals, np.iinfo(np.int64).max)
+        where = int(np.argmin(people))
+        rng = np.random.default_rng([seed, 13])
+        row = np.asarray(counts.matrix[[where]].toarray())[0]
+        first = int(rng.choice(np.flatnonzero(row)))
+        cells: tuple[int, ...] = (first,)
+        step = np.zeros(len(row), dtype=np.int64)
+        step[first] = -1
+        if not unit.adds:
+            others = np.flatnonzero(counts.schema.possible)
+            if same_kind and len(alike := _same_kind(counts, first, others)) > 1:
+                others = alike
+            last = int(rng.choice(others[others != first]))
+            step[last] = 1
+            cells = (first, last)
+        size = counts.matrix.shape
+        at = (np.full(len(cells), where), np.array(cells))
+        change = csr_array((step[list(cells)], at), shape=size)
+        matrix: Any = (counts.matrix + change).tocsr()
+        matrix.eliminate_zeros()
+        other = Tabulated.of(replace(counts, matrix=matrix))
+        return cls(Tabulated.of(counts), other, where, cells)
+
+    @property
+    def exact(self) -> float:
+        """The true count of the cell that the person leaves, of the first database."""
+        return float(self.counts.matrix[[self.unit]].toarray()[0][self.cells[0]])
+
+
+def _same_kind(counts: Counts, cell: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Those of some cells that are in the same kind of living quarters as one; else all."""
+    schema, quarters = counts.schema, counts.quarters
+    if quarters is None or quarters.attribute not in schema.names:
+        return others
+    kind = np.unravel_index(np.arange(schema.size), schema.shape)[
+        schema.names.index(quarters.attribute)
+    ]
+    alike: NDArray[np.intp] = others[kind[others] == kind[cell]]
+    return alike
+
+
+def _loss(release: Release) -> Loss | None:
+    """The loss to hold the mechanism to: one number tells more than two."""
+    units = (
+        UnitOfPrivacy.ADD_REMOVE,
+        UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE,  # records are housing units, not people
+        UnitOfPrivacy.CHANGE_ONE,
+    )
+    losses = (release.guarantee.loss_for(unit) for unit in units)
+    return next((loss for loss in losses if loss is not None), None)
+
+
+def _row(loss: Loss, bound: AuditBound) -> pl.DataFrame:
+    stated = float(loss.epsilon) if isinstance(loss, PureLoss) else None
+    return pl.DataFrame(
+        {
+            "unit_of_privacy": [str(loss.unit)],
+            "stated": [str(loss)],
+            "stated_epsilon": pl.Series([stated], dtype=pl.Float64),
+            "epsilon_lower": [bound.epsilon_lower],
+            "confidence": [bound.confidence],
+            "runs": [bound.runs_d],
+            "guesses": [bound.guesses],
+            "correct": [bound.correct],
+            "refuted": [stated is not None and bound.refutes(stated)],
+        }
     )
 
 
-def _coins(left: int, generator: np.random.Generator) -> tuple[int, int]:
-    """Flip as many coins as `left` runs on each side can serve; return heads and tails.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Audited(Finding):
+    """One row: the epsilon that is stated, and the one that the runs show at least."""
 
-    The outputs are exchangeable, so only the number of heads matters. The number of coins is
-    fixed beforehand, 5 standard deviations below the supply. Holding heads to the supply alters
-    their law by less than `_COIN_SLACK`, by which the bound's own error rate is cut.
-    """
-    # Largest N with N/2 + 5 sqrt(N)/2 <= left.
-    root = (-_COIN_SDS + sqrt(_COIN_SDS**2 + 8.0 * left)) / 2.0
-    coins = int(root * root)
-    heads = int(np.clip(binomial(generator, coins, 0.5), coins - left, left))
-    return heads, coins - heads
+    name: str = Audit.name
+    title: str = "Does the mechanism keep its epsilon?"
+    index: tuple[str, ...] = ("unit_of_privacy", "stated", "runs")
+    value: str = "epsilon_lower"
+    value_words: str = "lower bound on epsilon from runs on neighbouring data"
+    caption: str = "The audit's bound."
+    table_name: str = Audit.name
 
-
-def _play(rule: tuple[Event, Event | None], d: Floats, d_prime: Floats) -> tuple[int, int]:
-    """Return the number of right and of wrong guesses."""
-    first, second = rule
-    right, wrong = int(first.contains(d).sum()), int(first.contains(d_prime).sum())
-    if second is not None:
-        right += int(second.contains(d_prime).sum())
-        wrong += int(second.contains(d).sum())
-    return right, wrong
-
-
-def _clopper_pearson_lower(right: Any, wrong: Any, error: float) -> Any:
-    """Exact lower limit for the chance of being right; 0 when no guess was right."""
-    from scipy.special import betaincinv
-
-    right, wrong = np.asarray(right, dtype=np.float64), np.asarray(wrong, dtype=np.float64)
-    limit = np.where(right > 0, betaincinv(np.maximum(right, 1.0), wrong + 1.0, error), 0.0)
-    return float(limit) if limit.ndim == 0 else limit
-
-
-# Choosing the rule. Nothing here affects whether the bound is valid, only how high it is.
-
-
-def _choose(d: Floats, d_prime: Floats, confidence: float) -> tuple[Event, Event | None]:
-    """Choose events for "D" and for "D'" which promise the highest bound together.
-
-    Candidates are {x >= k}, {x <= k}, {x = k} and, with two areas, all products of these. The
-    promise is as strict as if every candidate were to be paid for: with less, a rare event that
-    did well by luck would win over a common one that is truly good.
-    """
-    events, in_d, in_d_prime = _candidates(d, d_prime)
-    z = -NormalDist().inv_cdf((1.0 - confidence) / in_d.size)
-    for_d = _best(_promise(in_d, in_d_prime, z))
-    for_d_prime = _best(_promise(in_d_prime, in_d, z))
-    # Row i: guess D on event for_d[i]; the last column stands for never guessing D'.
-    right = in_d[for_d][:, np.newaxis] + np.append(in_d_prime[for_d_prime], 0)
-    wrong = in_d_prime[for_d][:, np.newaxis] + np.append(in_d[for_d_prime], 0)
-    promise = _promise(right, wrong, z)
-    low, high = events
-    apart = (low[for_d][:, np.newaxis] > high[for_d_prime]).any(axis=2)
-    apart |= (high[for_d][:, np.newaxis] < low[for_d_prime]).any(axis=2)
-    promise[:, :-1][~apart] = -inf
-    i, j = np.unravel_index(int(promise.argmax()), promise.shape)
-    second = for_d_prime[j] if j < len(for_d_prime) else None
-    return _event(events, for_d[i]), None if second is None else _event(events, second)
-
-
-def _promise(right: NDArray[Any], wrong: NDArray[Any], z: float) -> Floats:
-    """Roughly the bound these counts would give: log odds less z standard errors."""
-    r, w = right + 0.5, wrong + 0.5
-    return np.asarray(np.log(r / w) - z * np.sqrt(1.0 / r + 1.0 / w))
-
-
-def _best(promise: Floats, most: int = 64) -> NDArray[np.intp]:
-    return np.argsort(-promise, kind="stable")[:most]
-
-
-def _event(events: tuple[Floats, Floats], index: int) -> Event:
-    low, high = events
-    return Event(tuple(map(float, low[index])), tuple(map(float, high[index])))
-
-
-def _candidates(d: Floats, d_prime: Floats) -> tuple[tuple[Floats, Floats], Floats, Floats]:
-    """Return the events (low, high: one row each) and how often each happened on each side."""
-    areas = d.shape[1]
-    most = 64 if areas == 1 else 24
-    ends = [_area_events(np.concatenate((d[:, a], d_prime[:, a])), most) for a in range(areas)]
-    counts = []
-    for sample in (d, d_prime):
-        inside = [
-            ((sample[:, [a]] >= low) & (sample[:, [a]] <= high)).astype(np.float64)
-            for a, (low, high) in enumerate(ends)
-        ]
-        # With two areas one matrix product counts every pair of one-area events.
-        table = inside[0].sum(axis=0) if areas == 1 else inside[0].T @ inside[1]
-        counts.append(table.ravel())
-    grids = [np.meshgrid(*(e[side] for e in ends), indexing="ij") for side in (0, 1)]
-    low, high = (np.stack([g.ravel() for g in grid], axis=1) for grid in grids)
-    return (low, high), counts[0], counts[1]
-
-
-def _area_events(values: Floats, most: int) -> tuple[Floats, Floats]:
-    """Ends of {x >= k}, {x <= k}, {x = k} and {any x}, for at most `most` values of k."""
-    ks = np.unique(values)
-    if ks.size > most:
-        ks = np.unique(np.quantile(values, np.linspace(0.0, 1.0, most), method="nearest"))
-    none = np.full(ks.size, inf)
-    return np.concatenate((ks, -none, ks, [-inf])), np.concatenate((none, ks, ks, [inf]))
-
-
-def _runs(sample: ArrayLike, name: str) -> Floats:
-    array = np.asarray(sample)
-    if array.ndim == 1:
-        array = array[:, np.newaxis]
-    if array.ndim != 2 or array.shape[1] not in (1, 2):
-        raise InputError(
-            name,
-            place="shape",
-            found=f"{array.shape}",
-            expected="(runs,) or (runs, 1 or 2); reduce each output to one or two numbers first",
-        )
-    if len(array) < _LEAST_RUNS:
-        raise InputError(name, found=f"{len(array)} runs", expected=f"at least {_LEAST_RUNS}")
-    return finite_vector(array, name).astype(np.float64).reshape(array.shape)
-
-
-def _check_share(key: str, value: float, top: float) -> None:
-    if not 0.0 < value < top:
-        raise ConfigError(
-            "audit", place=key, found=repr(value), expected=f"a number between 0 and {top:g}"
-        )
-
-
-def _uncorrected(sample_d: ArrayLike, sample_d_prime: ArrayLike, *, confidence: float) -> float:
-    """Best bound over all events on all runs, as if only one event had been tried: NOT valid.
-
-    It exists to show that choosing and bounding on the same runs breaks the error rate.
-    """
-    d, d_prime = _runs(sample_d, "sample_d"), _runs(sample_d_prime, "sample_d_prime")
-    _, in_d, in_d_prime = _candidates(d, d_prime)
-    right, wrong = np.append(in_d, in_d_prime), np.append(in_d_prime, in_d)
-    limit = float(_clopper_pearson_lower(right, wrong, 1.0 - confidence).max())
-    return max(0.0, log(limit / (1.0 - limit))) if limit > 0 else 0.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AuditTrials:
-    """Bounds from repeated audits of one mechanism, to test the audit itself."""
-
-    bounds: Floats
-    uncorrected: Floats
-    confidence: float
-    runs: int
+    bound: AuditBound
+    estimate: DirectEstimate
+    loss: Loss
+    asked: int
 
     @property
-    def mean(self) -> float:
-        """Mean of the bounds."""
-        return float(self.bounds.mean())
+    def refuted(self) -> bool:
+        """Whether the runs refute what is stated."""
+        return bool(self.table["refuted"][0])
 
-    def above(self, epsilon: float) -> int:
-        """Return how many bounds exceed `epsilon`: errors, if it is the true loss."""
-        return int((self.bounds > epsilon).sum())
+    def files(self) -> Mapping[str, pl.DataFrame]:
+        """The bound, and the direct estimate by size of error."""
+        return {self.name: self.table, "audit-direct": self._direct()}
 
-    def p_value(self, true_epsilon: float, *, uncorrected: bool = False) -> float:
-        """Chance of so many errors or more if each has the stated error rate."""
-        from scipy.stats import binom
+    def _direct(self) -> pl.DataFrame:
+        one = self.estimate
+        return pl.DataFrame(
+            {
+                "error": one.k,
+                "chance": one.chance_d,
+                "chance_neighbour": one.chance_d_prime,
+                "log_ratio": one.log_ratio,
+                "standard_error": one.standard_error,
+            }
+        ).fill_nan(None)
 
-        bounds = self.uncorrected if uncorrected else self.bounds
-        errors = int((bounds > true_epsilon).sum())
-        return float(binom.sf(errors - 1, bounds.size, 1.0 - self.confidence))
+    def explain(self) -> str:
+        """What the bound says of the stated loss."""
+        if self.refuted:
+            verdict = f"**The runs refute what is stated: {self.loss}.**"
+        elif isinstance(self.loss, PureLoss):
+            verdict = f"The runs do not refute what is stated: {self.loss}. That does not prove it."
+        else:
+            verdict = (
+                f"What is stated, {self.loss}, is not a pure epsilon: the bound cannot refute it."
+            )
+        fewer = (
+            f" {self.asked:,} runs were asked for; of so many answers each "
+            f"{self.bound.runs_d:,} were made."
+            if self.bound.runs_d < self.asked
+            else ""
+        )
+        return (
+            f"{verdict} The mechanism was run again on the data and on data in which "
+            f"{self.loss.unit.phrase}, with noise of its own. {self.bound.explain()}{fewer}"
+        )
 
+    def warnings(self) -> tuple[str, ...]:
+        """If what is stated is refuted."""
+        words = "the audit refutes the stated loss: do not publish this release"
+        return (words,) if self.refuted else ()
 
-def audit_trials(
-    draw_d: Draw,
-    draw_d_prime: Draw,
-    *,
-    runs: int = 10_000,
-    trials: int = 200,
-    confidence: float = 0.95,
-    choosing_share: float = 0.25,
-    seed: int = 0,
-) -> AuditTrials:
-    """Audit a mechanism `trials` times with fresh runs and fresh coins each time."""
-    bounds, uncorrected = np.empty(trials), np.empty(trials)
-    for trial in range(trials):
-        generator = np.random.default_rng([seed, trial])
-        d, d_prime = draw_d(generator, runs), draw_d_prime(generator, runs)
-        bounds[trial] = audit(
-            d,
-            d_prime,
-            confidence=confidence,
-            choosing_share=choosing_share,
-            seed=int(generator.integers(2**63)),
-        ).epsilon_lower
-        uncorrected[trial] = _uncorrected(d, d_prime, confidence=confidence)
-    return AuditTrials(bounds=bounds, uncorrected=uncorrected, confidence=confidence, runs=runs)
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """The bound beside what is stated."""
+        label = f"epsilon at least, by audit at {self.bound.confidence:.0%}; stated: {self.loss}"
+        return (KeyNumber(value=f"{self.bound.epsilon_lower:.3g}", label=label),)
+
+    def figure(self) -> Figure:
+        """The direct estimate by size of error, beside the stated loss."""
+        shown = self._direct().filter(pl.col("log_ratio").is_not_null())
+        reach = 2 * pl.col("standard_error")
+        shown = shown.with_columns(
+            low=pl.col("log_ratio") - reach,
+            high=pl.col("log_ratio") + reach,
+            series=pl.lit("log ratio"),
+        )
+        stated = self.table["stated_epsilon"][0]
+        lines = (
+            ()
+            if stated is None
+            else tuple(Reference(label=f"stated, {s:+g}", y=s) for s in (stated, -stated))
+        )
+        return Figure(
+            name="audit-direct",
+            caption="Log of how much likelier each error is on the data than on the neighbour, "
+            "with two standard errors: an estimate, not a bound.",
+            alt="Log ratio of the chance of each error on the data and on a neighbour",
+            chart=band_chart(
+                shown,
+                x=Axis(column="error", title=f"Released minus exact ({self.counted})"),
+                y=Axis(column="log_ratio", title="Log of the ratio of probabilities"),
+                low="low",
+                high="high",
+                series="series",
+                references=lines,
+            ),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return (
+            Column(key="stated", label="Stated"),
+            Column(key="epsilon_lower", label="Epsilon at least", format=",.3g"),
+            Column(key="confidence", label="Confidence", format=".0%"),
+            Column(key="runs", label="Runs on each", format=",d"),
+            Column(key="guesses", label="Guesses", format=",d"),
+            Column(key="correct", label="Right", format=",d"),
+        )
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The bound, then the direct estimate."""
+        figure, table = super().blocks()
+        return (table, figure)

@@ -2,26 +2,25 @@
 
 A mean over several releases of a method is the quotient of two sums, so that sums are all that is
 taken from a release: how many counts, how many people, and the errors in them. The counts are those
-of one set (``headcount.evaluation.error``) which does not depend on the release.
+of one set (``headcount.evaluation.tally``) which does not depend on the release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from headcount.arrays import Floats, Ints
-from headcount.evaluation._scores import answers
-from headcount.evaluation._true_answers import counts_at, possible_groups
-from headcount.evaluation.error import CellSet, CountPairs
+from headcount.arrays import Ints
+from headcount.evaluation.answers import answers, counts_at, group_names
 from headcount.evaluation.representation import SIZE_BANDS
+from headcount.evaluation.tally import SUMS, CellSet, CountPairs, band_bounds, sums_by
 from headcount.geography import Geography
 from headcount.release import Release
-from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, Query
 
 COUNT_BANDS = (1, 10, 100, 1_000, 10_000)
@@ -30,18 +29,8 @@ MOST_LARGEST = 20
 EVERYONE, EVERY_CELL = "everyone", "every cell"
 """What stands for an attribute where people are not told apart, and where they are by all."""
 
-SUMS = {
-    "low": pl.Int64,
-    "high": pl.Int64,
-    "counts": pl.Int64,
-    "people": pl.Float64,
-    "absolute": pl.Float64,
-    "signed": pl.Float64,
-    "squared": pl.Float64,
-    "lost": pl.Int64,
-    "lost_people": pl.Float64,
-    "negative": pl.Int64,
-}
+_BANDED = {"low": pl.Int64, "high": pl.Int64, **SUMS}
+
 _GROUP = {"level": pl.String, "attribute": pl.String, "group": pl.String}
 _LARGEST = {
     **_GROUP,
@@ -69,10 +58,7 @@ class Breakdown:
         spread     a row for each level and attribute: median, 95th percentile and largest error
         largest    the largest errors of all, with where they are
 
-    The columns of sums: ``counts`` of the set, ``people`` in truth, and of the errors released -
-    exact the sums of their sizes (``absolute``), of themselves (``signed``) and of their squares;
-    ``lost`` counts with people that were released as 0 or less, the people in them, and counts
-    released below 0 (``negative``). The last band is open: its ``high`` is null.
+    The columns of sums are those of ``sums_by``. The last band is open: its ``high`` is null.
     """
 
     by_place: pl.DataFrame
@@ -84,8 +70,8 @@ class Breakdown:
     def nothing(cls) -> Breakdown:
         """Of a release that has no counts to be compared."""
         return cls(
-            by_place=pl.DataFrame(schema={**_GROUP, **SUMS}),
-            by_count=pl.DataFrame(schema={"level": pl.String, "attribute": pl.String, **SUMS}),
+            by_place=pl.DataFrame(schema={**_GROUP, **_BANDED}),
+            by_count=pl.DataFrame(schema={"level": pl.String, "attribute": pl.String, **_BANDED}),
             spread=pl.DataFrame(schema=_SPREAD),
             largest=pl.DataFrame(schema=_LARGEST),
         )
@@ -107,7 +93,8 @@ def break_down(
             if not pairs.n:
                 continue
             attribute = attribute_of(query)
-            names = group_names(query, schema)
+            # All cells are one group, because they are too many.
+            names = group_names(query, schema) if len(query.by) == 1 else [attribute]
             about = {"level": level, "attribute": attribute}
             place = _by_place(pairs, band, groups=len(names), edges=edges)
             places += [{**about, "group": names[group], **row} for group, row in place]
@@ -142,14 +129,6 @@ def attribute_of(query: Query) -> str:
     return query.name if query.by else EVERYONE
 
 
-def group_names(query: Query, schema: Schema) -> list[str]:
-    """Names of the groups of a query; all cells are one group, because they are too many."""
-    if len(query.by) != 1:
-        return [attribute_of(query)]
-    (attribute,) = query.attributes(schema)
-    return [attribute.levels[number] for number in possible_groups(query, schema)]
-
-
 def _by_place(
     pairs: CountPairs, band: Ints, *, groups: int, edges: Sequence[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -165,47 +144,21 @@ def _by_place(
     if pairs.cells == "all":
         units = np.bincount(band, minlength=bands) * (1 if groups > 1 else columns)
         every = np.tile(units, groups) - np.bincount(key_of(pairs.missing), minlength=keys)
-    for number, row in _sums(pairs, key_of(pairs.place), keys=keys, counts=every):
+    for number, row in _rows(sums_by(pairs, key_of(pairs.place), keys=keys, counts=every)):
         yield number // bands, {**band_bounds(number % bands, edges), **row}
 
 
 def _by_count(pairs: CountPairs) -> Iterator[dict[str, Any]]:
     """Sums by the true count; counts that are zero on both sides are in the first band."""
     key = np.searchsorted(COUNT_BANDS, pairs.truth, side="right")
-    every = np.bincount(key, minlength=len(COUNT_BANDS) + 1)
-    every[0] += pairs.empty
-    for number, row in _sums(pairs, key, keys=len(every), counts=every):
+    for number, row in _rows(sums_by(pairs, key, keys=len(COUNT_BANDS) + 1)):
         yield {**band_bounds(number, COUNT_BANDS), **row}
 
 
-def _sums(
-    pairs: CountPairs, key: Ints, *, keys: int, counts: Ints | None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    error = pairs.residuals().astype(np.float64)
-    truth, gone = pairs.truth, (pairs.truth > 0) & (pairs.released <= 0)
-
-    def summed(weights: Any) -> Floats:
-        return np.bincount(key, weights=weights, minlength=keys).astype(np.float64)
-
-    listed = np.bincount(key, minlength=keys)
-    found = {
-        "counts": listed if counts is None else counts,
-        "people": summed(truth),
-        "absolute": summed(np.abs(error)),
-        "signed": summed(error),
-        "squared": summed(np.square(error)),
-        "lost": summed(gone).astype(np.int64),
-        "lost_people": summed(gone * truth),
-        "negative": summed(pairs.released < 0).astype(np.int64),
-    }
-    for number in np.flatnonzero(found["counts"]).tolist():
-        yield number, {name: column[number].item() for name, column in found.items()}
-
-
-def band_bounds(band: int, edges: Sequence[int]) -> dict[str, int | None]:
-    """A band as low <= people < high."""
-    bounds: list[int | None] = [0, *edges, None]
-    return {"low": bounds[band], "high": bounds[band + 1]}
+def _rows(sums: Mapping[str, NDArray[Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The classes that have any counts, by number."""
+    for number in np.flatnonzero(sums["counts"]).tolist():
+        yield number, {name: column[number].item() for name, column in sums.items()}
 
 
 def _largest(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds.margin_gaps import RevealedChange
+from headcount.attacks.margin_gaps import RevealedChange
 from headcount.evaluation.attacked import Attacked
 from headcount.evaluation.part import Part, TruePeople
 from headcount.report.figures import Axis, point_chart

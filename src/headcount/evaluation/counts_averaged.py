@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.averaging import share_recovered
-from headcount.attacks.kinds.averaging import AveragedCounts
+from headcount.attacks.averaging import AveragedCounts, share_recovered
+from headcount.evaluation._base import NotFeasible
 from headcount.evaluation.attacked import Attacked
-from headcount.evaluation.metrics._base import NotFeasible
 from headcount.evaluation.part import Part, TruePeople
 from headcount.release.published import by_name
 from headcount.report.figures import Axis, point_chart

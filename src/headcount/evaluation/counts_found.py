@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
+from headcount.attacks import ClaimedCounts, CountRanges
+from headcount.attacks.differencing import PIECE, Pieces, Slivers
 from headcount.attacks.intervals import UNBOUNDED
-from headcount.attacks.kinds import ClaimedCounts, CountRanges
-from headcount.attacks.kinds.differencing import PIECE, Pieces, Slivers
 from headcount.errors import InputError
 from headcount.evaluation.attacked import Attacked
 from headcount.evaluation.part import Part, TruePeople

@@ -1,312 +1,440 @@
-"""Exact and released counts side by side on a stated set, and the statistics that sum them up.
+"""How far released counts are from the true ones: by level, by query, by group.
 
-The set of counts is a parameter, because an error means nothing without it:
-
-    all      every count that could be other than zero, empty or not: the same for every release
-    truth    counts that are not zero in truth: the same for every release
-    either   counts that are not zero in truth or in the release: the rule of Petti & Flaxman
-             (2020). It depends on the release, so two methods must not be compared by it: one that
-             adds noise everywhere is scored on many empty counts, one that keeps zeros is not
-
-Counts that are zero on both sides are never listed, only numbered, so that `all` of a large sparse
-table costs no more than `either`; every statistic is still the exact one.
+Errors of a stated set of counts (``tally``) of the answers at each level (``answers``): the total,
+each attribute and every cell, and of each attribute every group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import polars as pl
 
-from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
+from headcount.evaluation._base import LEVEL, QUERY, Metric, by_level, publishes_some_counts
+from headcount.evaluation.answers import group_names, tallied_answers
+from headcount.evaluation.tally import CELL_WORDS, CellSet, ComparedPairs, beside_size, check_cells
+from headcount.evaluation.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.figures import Axis, Control, line_chart, point_chart
+from headcount.report.finding import Finding, Support
+from headcount.report.model import (
+    Block,
+    Column,
+    Figure,
+    KeyNumber,
+    Prose,
+    Subheading,
+    table_from_frame,
+)
+from headcount.schema import Schema
+from headcount.tabulate import Counts, Query
+from headcount.tabulate.query import CELLS
 
-if TYPE_CHECKING:
-    from scipy import sparse
-
-    Counts: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
-
-Sign = Literal["released - exact", "exact - released"]
-RELEASED_MINUS_EXACT: Sign = "released - exact"
-EXACT_MINUS_RELEASED: Sign = "exact - released"
-"""The sign of Flaxman (2019); sizes of errors do not depend on it, the bias does."""
-
-CellSet = Literal["all", "truth", "either"]
-CELL_SETS: tuple[CellSet, ...] = get_args(CellSet)
-FULL = 8
-"""A table is full where at least one cell in so many is not zero."""
-CELL_WORDS: dict[CellSet, str] = {
-    "all": "every count that is possible, empty or not",
-    "truth": "counts that are not zero in truth",
-    "either": "counts that are not zero in truth or in the release",
+_TERMINAL = {
+    "query": "counts by",
+    "n": "counts",
+    "median_count": "typical count",
+    "median_absolute": "median error",
+    "mean_absolute": "mean error",
+    "p95_absolute": "95 % within",
+    "percent_of_mean": "error %",
+    "lost": "lost groups",
+    "negative": "below 0",
 }
 
 
-def check_cells(cells: str, *, compared: bool = False) -> CellSet:
-    """The name of a set of counts; `either` is refused where methods are compared."""
-    allowed = tuple(one for one in CELL_SETS if not (compared and one == "either"))
-    for one in allowed:
-        if cells == one:
-            return one
-    why = ": the set must not depend on the method" if compared else ""
-    raise InputError(
-        "evaluation",
-        place="cells",
-        found=repr(cells),
-        expected=" or ".join(map(repr, allowed)) + why,
+def _sizes(counted: str) -> tuple[Column, ...]:
+    return (
+        Column(key="n", label="Counts", format=",.0f"),
+        Column(key="median_count", label="Typical count", unit=counted, format=",.1f"),
+        Column(key="median_absolute", label="Median error", unit=counted, format=",.1f"),
+        Column(key="mean_absolute", label="Mean error", unit=counted, format=",.2f"),
+        Column(key="percent_of_mean", label=f"Errors / {counted}", unit="%", format=",.1f"),
+        Column(key="median_percent", label="Median error / count", unit="%", format=",.1f"),
     )
+
+
+def _bias(counted: str) -> Column:
+    return Column(key="bias", label="Bias", unit=counted, format="+,.2f")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorSummary:
-    """What a release costs in accuracy; every figure but `n` is in people (or released units)."""
+class Error(Metric):
+    """Errors over a stated set of counts: see ``headcount.evaluation.tally``."""
 
-    n: int
-    median_absolute: float
-    mean_absolute: float
-    p95_absolute: float
-    max_absolute: float
-    rmse: float
-    bias: float
-    sign: Sign = RELEASED_MINUS_EXACT
+    name = "error"
+    order = 10
     cells: CellSet = "all"
 
+    def __post_init__(self) -> None:
+        check_cells(self.cells)
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CountPairs:
-    """Exact counts beside released ones, on a set of counts.
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Counts of units and cells; those that are missing are not scored."""
+        if not truth.counts.matrix.count_nonzero():
+            return Support("nothing is counted in the data: there is nothing to be wrong about")
+        return publishes_some_counts(release)
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Errors of the total, of each attribute and of every cell, at every level."""
+        scores = score(truth.counts, release, cells=self.cells)
+        return Errors(
+            counted=truth.counts.counted,
+            table=scores.errors,
+            scores=scores,
+            levels=release.geography.levels,
+            below_zero=release.negative_counts(),
+            clipped=release.clipped_after_summing,
+            missing={
+                level: int(flags.sum())
+                for level in release.geography.levels
+                if (flags := release.as_counts().missing_at(level)) is not None
+            },
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Errors(Finding):
+    """A row for each level and query, and one for each group."""
+
+    name: str = Error.name
+    title: str = "How far from the truth"
+    index: tuple[str, ...] = ("level", "query", "n", "mean_count")
+    value: str = "mean_absolute"
+    value_words: str = "mean error, in {counted}, of the same counts"
+
+    scores: Scores
+    levels: tuple[str, ...]
+    below_zero: Mapping[str, Mapping[str, int]]
+    clipped: bool
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def leaf(self) -> str:
+        """The finest level."""
+        return self.levels[-1]
+
+    def files(self) -> Mapping[str, pl.DataFrame]:
+        """Errors by level and query, and by group."""
+        return {"errors": self.scores.errors, "groups": self.scores.groups}
+
+    def _missing_words(self) -> str:
+        if not self.missing:
+            return ""
+        levels = ", ".join(f"{number:,} at {level}" for level, number in self.missing.items())
+        return (
+            f"Counts that are missing from the release ({levels}) have no error, nor has a sum "
+            "of which one is a part: they are left out, not taken for 0. "
+        )
+
+    def explain(self) -> str:
+        """What an error is here."""
+        return (
+            f"An error is a released count minus the exact one, in {self.counted}. "
+            f"{self._set_words()} {self._missing_words()}The figures describe one release, not "
+            "the spread over new noise, and say nothing about privacy: a release without error "
+            "protects nobody."
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """Errors of the smallest places, and what is missing there."""
+        leaf, counted = self.leaf, self.counted
+        totals = self.table.filter(level=leaf, query="total")
+        if totals.is_empty():  # somebody else's table may lack counts of every place
+            return ()
+        total = totals.row(0, named=True)
+        finest = self.table.filter(level=leaf).row(-1, named=True)
+        numbers = [
+            KeyNumber(
+                value=_short(total["median_absolute"]),
+                unit=counted,
+                label=f"median error of a {leaf}'s total; the median {leaf} with any {counted} has "
+                f"{_short(total['median_count'])}",
+            ),
+            KeyNumber(
+                value=_short(total["percent_of_mean"]),
+                unit="%",
+                label=f"sum of the errors of {leaf} totals, as a percentage of {counted}",
+            ),
+            KeyNumber(
+                value=_short(total["p95_absolute"]),
+                unit=counted,
+                label=f"95 % of the {leaf} totals are within this of the truth",
+            ),
+            KeyNumber(
+                value=_short(total["bias"], sign="+"),
+                unit=counted,
+                label=f"mean of released minus exact {leaf} totals",
+            ),
+            KeyNumber(
+                value=f"{finest['lost']:,}",
+                unit="groups",
+                label=f"with {finest['lost_people']:,.0f} {counted} in them are lost at {leaf}: "
+                "published as 0 or less",
+            ),
+        ]
+        if negative := sum(found["negative"] for found in self.below_zero.values()):
+            numbers.append(
+                KeyNumber(value=f"{negative:,}", unit="counts", label="are published below 0")
+            )
+        return tuple(numbers)
+
+    def terminal(self) -> Mapping[str, pl.DataFrame]:
+        """Errors of the totals at each level, and of all queries at the finest."""
+        totals = self.table.filter(query="total")
+        finest = self.table.filter(level=self.leaf).with_columns(
+            query=pl.col("query").replace({CELLS: "every cell"})
+        )
+        sizes = ("n", "median_count", "mean_absolute", "percent_of_mean")
+        named = _TERMINAL | {"lost_people": f"{self.counted} lost"}
+        return {
+            f"errors of the totals, in {self.counted}": totals.select(
+                "level", *sizes[:2], "median_absolute", *sizes[2:], "p95_absolute", "bias"
+            ).rename(named, strict=False),
+            f"errors at {self.leaf!r}, in {self.counted}": finest.select(
+                "query", *sizes, "lost", "lost_people", "negative"
+            ).rename(named, strict=False),
+        }
+
+    def notes(self) -> str:
+        """The set of counts, and the words of the columns."""
+        return (
+            f"counts: {CELL_WORDS[self.scores.cells]}. typical count: median of those that are not "
+            f"0. error %: sum of the errors as a percentage of {self.counted}. lost: groups with "
+            f"{self.counted}, released as 0 or less."
+        )
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Errors by level, by group, and what is missing."""
+        return (
+            self.figure(),
+            self._relative(),
+            table_from_frame(
+                self._named(),
+                name="errors",
+                caption=f"Errors by level and query: released minus exact, in {self.counted}.",
+                columns=(
+                    LEVEL,
+                    QUERY,
+                    *_sizes(self.counted),
+                    Column(
+                        key="p95_absolute", label="95 % within", unit=self.counted, format=",.1f"
+                    ),
+                    _bias(self.counted),
+                ),
+                notes=self._column_words() + self._set_words(),
+            ),
+            *(self._by_group() if self.scores.groups.height else ()),
+            *self._missing(),
+        )
+
+    def figure(self) -> Figure:
+        """Mean errors by level."""
+        title = f"Mean absolute error ({self.counted})"
+        error = Axis(column="mean_absolute", title=title, zero=True)
+        return Figure(
+            name="mean-error-by-level",
+            caption="Mean size of released minus exact count: of totals, of counts by each "
+            "attribute, and of every cell.",
+            alt="Mean absolute error by geographic level, one line per query",
+            chart=line_chart(
+                self._named(), x=by_level(self.levels), y=error, series="query", points=True
+            ),
+        )
+
+    def _relative(self) -> Figure:
+        most = max(self.table["percent_of_mean"].to_list())
+        ticks = [0, *(10**power for power in range(7))]
+        percent = Axis(
+            column="percent_of_mean",
+            title=f"Errors / {self.counted} (%)",
+            scale="symlog",
+            zero=True,
+            ticks=tuple(tick for tick in ticks if tick <= most),
+        )
+        return Figure(
+            name="relative-error-by-level",
+            caption="The same errors relative to what is counted: their sum as a percentage of "
+            f"{self.counted}, on a logarithmic scale. Above 100 % the errors outnumber the "
+            f"{self.counted}.",
+            alt=f"Errors as a percentage of {self.counted} by geographic level, one line per query",
+            chart=line_chart(
+                self._named(), x=by_level(self.levels), y=percent, series="query", points=True
+            ),
+        )
+
+    def _by_group(self) -> tuple[Block, ...]:
+        shown = self.scores.groups.filter(pl.col("percent_of_mean").is_not_null()).with_columns(
+            series=pl.lit(f"errors / {self.counted}")
+        )
+        names = tuple(dict.fromkeys(shown["group"].to_list()))
+        return (
+            Subheading("Error by group"),
+            Figure(
+                name="error-by-group",
+                caption="How far off the counts of each group are, relative to its size, at the "
+                "level and for the attribute chosen. Small groups usually fare worse.",
+                alt="Relative error of each group, at one level",
+                chart=point_chart(
+                    shown,
+                    x=Axis(column="group", title="Group", names=names),
+                    y=Axis(
+                        column="percent_of_mean", title=f"Errors / {self.counted} (%)", zero=True
+                    ),
+                    series="series",
+                    controls=(
+                        Control(column="attribute", label="Attribute"),
+                        Control(column="level", label="Level", initial=self.leaf),
+                    ),
+                ),
+            ),
+            table_from_frame(
+                self.scores.groups,
+                name="groups",
+                caption="Counts of each group, one per unit: their errors and typical size.",
+                columns=(
+                    LEVEL,
+                    Column(key="attribute", label="Attribute"),
+                    Column(key="group", label="Group"),
+                    *_sizes(self.counted),
+                    _bias(self.counted),
+                    Column(key="lost", label="Lost", unit="units", format=",.0f"),
+                ),
+                notes=f"{self._column_words()}*Lost*: units where the group has {self.counted} "
+                f"and is published as 0 or less. {self._set_words()}",
+                folded=True,
+            ),
+        )
+
+    def _missing(self) -> tuple[Block, ...]:
+        facts = [_below_zero(level, found) for level, found in self.below_zero.items()]
+        if self.clipped:
+            facts.append(
+                "- The release asks that sums below 0 be set to 0: they are scored that way."
+            )
+        words = (
+            f"A group is *lost* where it has {self.counted} and the release shows none: a count "
+            "above 0 that was published as 0 or less. Counts *below 0* are the work of noise; set "
+            f"to 0 one by one, they would add {self.counted} that do not exist.\n\n"
+        )
+        return (
+            Subheading("Groups that are lost, and counts below zero"),
+            Prose(words + "\n".join(facts)),
+            table_from_frame(
+                self._named(),
+                name="missing",
+                caption="Groups that are lost, and counts below 0, by level and query.",
+                columns=(
+                    LEVEL,
+                    QUERY,
+                    Column(key="lost", label="Lost", unit="groups", format=",.0f"),
+                    Column(
+                        key="lost_people",
+                        label="In lost groups",
+                        unit=self.counted,
+                        format=",.0f",
+                    ),
+                    Column(key="negative", label="Below 0", unit="counts", format=",.0f"),
+                ),
+                notes="Counts above the level that is published are sums of published ones. "
+                + self._set_words(),
+            ),
+        )
+
+    def _column_words(self) -> str:
+        return (
+            "A *typical count* is the median of the true counts that are not zero. *Errors / "
+            f"{self.counted}* is the sum of all errors as a percentage of the {self.counted} "
+            "counted; *median error / count* is the median of error over true count where that is "
+            "not zero. "
+        )
+
+    def _named(self) -> pl.DataFrame:
+        return self.table.with_columns(query=pl.col("query").replace({CELLS: "every cell"}))
+
+    def _set_words(self) -> str:
+        words = f"Counted here: {CELL_WORDS[self.scores.cells]}."
+        if self.scores.cells == "either":
+            words += " That set depends on the release: do not compare methods by these figures."
+        return words
+
+
+def _short(value: float, *, sign: str = "") -> str:
+    """A number with three digits, or all of its whole ones."""
+    return format(value, f"{sign},.0f" if abs(value) >= 100 else f"{sign},.3g")
+
+
+def _below_zero(level: str, found: Mapping[str, Any]) -> str:
+    return (
+        f"- Published at {level}: {found['negative']:,} of {found['counts']:,} counts are below 0."
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scores:
+    """How far a release is from the truth.
+
+    Computed from the truth: for the curator, never for publication unless the data are public.
 
     where
-        place      position of each pair in the table, row by row, ascending
-        truth      exact counts
-        released   released counts
-        empty      counts of the set that are zero on both sides: part of it, but not listed
-        missing    positions of counts that were not released: in no set
+        errors       a row for each level and query
+        groups       a row for each level and level of an attribute: the counts of that group, one
+                     a unit; empty for a schema without attributes
     """
 
     cells: CellSet
-    shape: tuple[int, ...]
-    place: Ints
-    truth: NDArray[Any]
-    released: NDArray[Any]
-    empty: int
-    missing: Ints
-
-    times = None
-    """Each pair is listed as often as it occurs."""
-
-    @property
-    def n(self) -> int:
-        """How many counts the set has."""
-        return self.place.size + self.empty
-
-    def residuals(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> NDArray[Any]:
-        """One residual for each pair listed; those of the `empty` ones are zero."""
-        if sign not in (RELEASED_MINUS_EXACT, EXACT_MINUS_RELEASED):
-            raise InputError(
-                "residuals",
-                place="sign",
-                found=repr(sign),
-                expected=f"{RELEASED_MINUS_EXACT!r} or {EXACT_MINUS_RELEASED!r}",
-            )
-        difference: NDArray[Any] = self.released - self.truth
-        return difference if sign == RELEASED_MINUS_EXACT else -difference
-
-    def summary(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> ErrorSummary:
-        """The errors of the whole set."""
-        return summarise(self.residuals(sign=sign), zeros=self.empty, sign=sign, cells=self.cells)
-
-    def columns(self) -> Iterator[CountPairs]:
-        """The pairs of each column of a table, in order."""
-        rows, columns = self.shape
-        column = self.place % columns
-        order = np.argsort(column, kind="stable")
-        ends = np.searchsorted(column[order], np.arange(columns + 1))
-        gone = self.missing % columns
-        for number in range(columns):
-            mine = order[ends[number] : ends[number + 1]]
-            yield replace(
-                self,
-                shape=(rows, 1),
-                place=self.place[mine] // columns,
-                truth=self.truth[mine],
-                released=self.released[mine],
-                empty=rows - mine.size - int((gone == number).sum()) if self.cells == "all" else 0,
-                missing=self.missing[gone == number] // columns,
-            )
+    errors: pl.DataFrame
+    groups: pl.DataFrame
 
 
-def pair_counts(
-    truth: Counts, released: Counts, *, cells: CellSet = "all", missing: Flags | None = None
-) -> CountPairs:
-    """Set exact counts beside released ones, on a set of counts (see the head of this module).
+def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores:
+    """Compare released with exact counts on a set of counts: see ``headcount.evaluation.tally``.
 
-    ``missing`` are counts that were not released: they belong to no set.
-
-    Both sides are dense arrays of one shape or scipy sparse matrices of one shape. Integers stay
-    int64, all else is float64. Counts that cannot be other than zero are to be left out of the
-    tables beforehand.
+    Structural zeros belong to no set. Where a release is to be clipped at 0 after summing, as the
+    noisy histogram says of itself, its answers are.
     """
-    exact, noisy = _Side.read(truth, "truth"), _Side.read(released, "released")
-    if exact.shape != noisy.shape:
-        raise InputError(
-            "released", place="shape", found=f"{noisy.shape}", expected=f"{exact.shape}"
-        )
-    check_cells(cells)
-    whole = int(np.prod(exact.shape, dtype=np.int64))
-    place = exact.cells if cells == "truth" else _either(exact, noisy, whole)
-    gone = np.flatnonzero(() if missing is None else missing).astype(np.int64)
-    place = np.setdiff1d(place, gone, assume_unique=True) if gone.size else place
-    return CountPairs(
+    if not counts.matrix.count_nonzero():
+        raise InputError("release", found="only counts of 0", expected="at least one person")
+    errors: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    for level in release.geography.levels:
+        for query, pairs in tallied_answers(counts, release, level, cells):
+            if not pairs.n:
+                continue
+            errors.append({"level": level, "query": query.name, **_row(pairs)})
+            if len(query.by) == 1:
+                groups += _group_rows(level, query, release.schema, pairs)
+    return Scores(
         cells=cells,
-        shape=exact.shape,
-        place=place,
-        truth=exact.at(place),
-        released=noisy.at(place),
-        empty=whole - gone.size - place.size if cells == "all" else 0,
-        missing=gone,
+        errors=pl.DataFrame(errors, infer_schema_length=None),
+        groups=_frame(groups, errors),
     )
 
 
-def summarise(
-    values: ArrayLike,
-    *,
-    zeros: int = 0,
-    times: Ints | None = None,
-    sign: Sign = RELEASED_MINUS_EXACT,
-    cells: CellSet = "all",
-) -> ErrorSummary:
-    """Sum up residuals and `zeros` more that are zero; `sign` records which way they were taken.
-
-    ``times`` says how often each residual occurs; without it, once. The 95th percentile is that of
-    the absolute values, by linear interpolation.
-    """
-    errors = finite_vector(values, "residuals").astype(np.float64)
-    n = (errors.size if times is None else int(times.sum())) + zeros
-    if n == 0:
-        raise InputError("residuals", found="no values", expected="at least one residual")
-    size = np.abs(errors)
-    return ErrorSummary(
-        n=n,
-        median_absolute=median_of(size, zeros=zeros, times=times),
-        mean_absolute=float(sum_of(size, times) / n),
-        p95_absolute=quantile_of(size, 0.95, zeros=zeros, times=times),
-        max_absolute=float(size.max(initial=0)),
-        rmse=float(np.sqrt(sum_of(np.square(errors), times) / n)),
-        bias=float(sum_of(errors, times) / n),
-        sign=sign,
-        cells=cells,
-    )
+def _row(pairs: ComparedPairs) -> dict[str, Any]:
+    """Figures of a set of counts: what is counted, then its errors, then what is missing."""
+    error, size = asdict(pairs.summary()), asdict(beside_size(pairs))
+    first = {"cells": error.pop("cells"), "n": error.pop("n")}
+    sizes = {name: size.pop(name) for name in ("mean_count", "median_count")}
+    error.pop("sign")
+    return {**first, **sizes, **error, **size}
 
 
-def sum_of(values: Floats | Flags, times: Ints | None) -> float:
-    """The sum of values that occur so many times each: exact for whole numbers below 2^53."""
-    return float(values.sum() if times is None else (values * times).sum())
+def _group_rows(
+    level: str, query: Query, schema: Schema, pairs: ComparedPairs
+) -> Iterator[dict[str, Any]]:
+    columns: Iterator[ComparedPairs] = pairs.columns()
+    for name, own in zip(group_names(query, schema), columns, strict=True):
+        if own.n:
+            yield {"level": level, "attribute": query.by[0], "group": name, **_row(own)}
 
 
-def median_of(sizes: Floats, *, zeros: int = 0, times: Ints | None = None) -> float:
-    """The median of sizes of 0 or more, and of as many zeros besides."""
-    low, high, _ = _around(sizes, 0.5, zeros, times)
-    return float((low + high) / 2)
-
-
-def quantile_of(sizes: Floats, q: float, *, zeros: int = 0, times: Ints | None = None) -> float:
-    """The quantile, by linear interpolation, of values, and of zeros before all of them."""
-    low, high, between = _around(sizes, q, zeros, times)
-    return float(np.quantile([low, high], between))  # numpy's own interpolation, to the bit
-
-
-def _around(sizes: Floats, q: float, zeros: int, times: Ints | None) -> tuple[Any, Any, float]:
-    """The order statistics on either side of rank q (n - 1), and how far between them it lies.
-
-    The first `zeros` order statistics are known, so only the listed sizes are looked at.
-    """
-    last = (sizes.size if times is None else int(times.sum())) + zeros - 1
-    rank = q * last
-    below = int(rank)
-    above = min(below + 1, last) if rank > below else below
-    listed = [k - zeros for k in (below, above) if k >= zeros]
-    if times is not None:
-        order = np.argsort(sizes, kind="stable")
-        place = np.searchsorted(np.cumsum(times[order]), listed, side="right")
-        found = [0.0] * (2 - len(listed)) + sizes[order][place].tolist()
-        return found[0], found[1], rank - below
-    ordered = np.partition(sizes, listed) if listed else sizes
-    low, high = (ordered[k - zeros] if k >= zeros else 0.0 for k in (below, above))
-    return low, high, rank - below
-
-
-def finite_vector(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return `values` as a flat int64 or float64 array, refusing NaN and infinity."""
-    array = np.asarray(values).ravel()
-    if array.size == 0:
-        return np.empty(0)
-    if array.dtype.kind not in "biuf":
-        raise InputError(name, place="type", found=f"{array.dtype}", expected="numbers")
-    # Unsigned counts would wrap round when subtracted.
-    array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
-    wrong = np.flatnonzero(~np.isfinite(array))
-    if wrong.size:
-        raise InputError(
-            name,
-            place=f"entry {wrong[0]}",
-            found=f"{wrong.size} value(s) that are NaN or infinite",
-            expected="finite numbers",
-        )
-    return array
-
-
-def _either(exact: _Side, noisy: _Side, whole: int) -> Ints:
-    """Cells that are not zero on one side or the other, ascending."""
-    if not (exact.full or noisy.full):
-        return np.union1d(exact.cells, noisy.cells)
-    there = np.zeros(whole, dtype=bool)  # quicker than sorting where most are there
-    there[exact.cells] = there[noisy.cells] = True
-    return np.flatnonzero(there).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Side:
-    """The non-zero cells of one table: flat row-major index, ascending, and value."""
-
-    shape: tuple[int, ...]
-    cells: Ints
-    values: NDArray[Any]
-
-    @classmethod
-    def read(cls, counts: Counts, name: str) -> _Side:
-        from scipy import sparse
-
-        if not sparse.issparse(counts):
-            array = np.asarray(counts)
-            flat = finite_vector(array, name)
-            cells = np.flatnonzero(flat).astype(np.int64)
-            return cls(array.shape, cells, flat[cells])
-        table = sparse.csr_array(counts, copy=True)
-        table.sum_duplicates()  # also sorts the column indices
-        table.eliminate_zeros()
-        rows = np.repeat(np.arange(table.shape[0], dtype=np.int64), np.diff(table.indptr))
-        cells = rows * table.shape[1] + table.indices.astype(np.int64)
-        return cls(table.shape, cells, finite_vector(table.data, name))
-
-    @property
-    def full(self) -> bool:
-        """Whether so many cells are held that a whole table costs less than looking them up."""
-        return FULL * self.cells.size > prod(self.shape)
-
-    def at(self, cells: Ints) -> NDArray[Any]:
-        """Return the values at `cells`, ascending; zero where none is held."""
-        if self.full:
-            table = np.zeros(prod(self.shape), dtype=self.values.dtype)
-            table[self.cells] = self.values
-            return table[cells]
-        out = np.zeros(cells.size, dtype=self.values.dtype)
-        if self.cells.size and cells.size:
-            spot = np.minimum(np.searchsorted(self.cells, cells), self.cells.size - 1)
-            held = self.cells[spot] == cells
-            out[held] = self.values[spot[held]]
-        return out
+def _frame(rows: list[dict[str, Any]], like: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame, with its columns even where there are none."""
+    shaped = pl.DataFrame(like, infer_schema_length=None).drop("level", "query").schema
+    names = dict.fromkeys(("level", "attribute", "group"), pl.String())
+    return pl.DataFrame(rows, schema={**names, **shaped})

@@ -1,27 +1,85 @@
-"""A release evaluated: every metric and attack that supports it, and why the others do not."""
+"""A release evaluated: every metric and attack that supports it, and why the others do not.
+
+``Choice`` says which are asked for, ``evaluate`` runs them, and ``evaluation_report`` tells whoever
+has to decide on the release what it promises, what it costs and what it gives away.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from headcount.attacks import Attack
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError, PluginError, did_you_mean
+from headcount.evaluation._base import Metric, NotFeasible
 from headcount.evaluation.attacked import attack, known_release
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.metrics import NotFeasible
 from headcount.evaluation.truth import Truth
 from headcount.population import Population
+from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
-from headcount.registry import ATTACKS, METRICS
+from headcount.registry import ATTACKS, METRICS, Registry
+from headcount.release import Release
 from headcount.release.foreign import is_foreign, read_foreign
 from headcount.report.finding import Finding
-from headcount.report.model import Figure
+from headcount.report.model import Block, Callout, Figure, KeyNumbers, Prose, Report, Section
 from headcount.report.notebook import shown
+from headcount.report.provenance import gather_provenance
 from headcount.tabulate import Counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What an evaluation is asked for.
+
+    where
+        metrics      names; None for every metric of ours that is not slow, and all that are given
+        attacks      names; None for all of ours, and all that are given
+        on_request   names of slow metrics to be run besides
+        settings     parameters by name of the metric or attack, as in the tables of a config
+        given        metrics and attacks with their parameters, such as those of a config; the last
+                     of a name counts
+    """
+
+    metrics: tuple[str, ...] | None = None
+    attacks: tuple[str, ...] | None = None
+    on_request: tuple[str, ...] = ()
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    given: tuple[Metric | Attack, ...] = ()
+
+    def chosen_metrics(self) -> tuple[Metric, ...]:
+        """The metrics to run, with their parameters."""
+        usual = [name for name in METRICS.ours if not METRICS.get(name).on_request]  # type: ignore[attr-defined]
+        given = {one.name: one for one in self.given if isinstance(one, Metric)}
+        wanted = [*usual, *given] if self.metrics is None else self.metrics
+        made = self._made(METRICS, [*wanted, *self.on_request], given)
+        return tuple(sorted(made, key=lambda metric: metric.order))
+
+    def chosen_attacks(self) -> tuple[Attack, ...]:
+        """The attacks to make, with their parameters."""
+        given = {one.name: one for one in self.given if isinstance(one, Attack)}
+        wanted = [*ATTACKS.ours, *given] if self.attacks is None else self.attacks
+        return tuple(self._made(ATTACKS, wanted, given))
+
+    def _made(
+        self, registry: Registry, names: Iterable[str], given: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        for name in dict.fromkeys(names):
+            own = self.settings.get(name, {})
+            if name in given:
+                yield replace(given[name], **own)
+            else:
+                yield registry.get(name, source="evaluation")(**own)
+
+
+def named(text: str) -> tuple[str, ...] | None:
+    """Names from a list with commas; "all" is None, "none" is no name."""
+    if text == "all":
+        return None
+    return tuple(name for part in text.split(",") if (name := part.strip()) and name != "none")
 
 
 @dataclass(frozen=True)
@@ -134,3 +192,45 @@ def evaluate(
         except (NotFeasible, PluginError) as error:
             left_out.append(NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)
+
+
+def evaluation_report(
+    release: Release,
+    findings: Sequence[Finding],
+    *,
+    not_computed: Sequence[tuple[str, str]] = (),
+    recipe: str,
+    public: bool,
+) -> Report:
+    """A report that a person who has to decide on a release can read.
+
+    ``not_computed`` has the names of metrics and attacks that were left out, each with the reason.
+    """
+    numbers = tuple(number for finding in findings for number in finding.numbers())
+    summary: tuple[Block, ...] = (KeyNumbers(numbers),) if numbers else ()
+    sections = [finding.section() for finding in findings]
+    if not_computed:
+        lines = "\n".join(f"- **{name}**: {why}." for name, why in not_computed)
+        sections.append(Section(title="What was not computed, and why", blocks=(Prose(lines),)))
+    return Report(
+        title="What the protection costs",
+        subtitle=f"A release by {release.mechanism.split('(', 1)[0]}, scored against the truth",
+        summary=(*summary, *promise(release.guarantee)),
+        sections=tuple(sections),
+        limits=(
+            Prose(
+                "These figures describe one release, not the spread over new noise. They are "
+                "computed from the true counts, without any protection."
+            ),
+            Prose("\n".join(f"- Not covered: {what}." for what in release.guarantee.not_covered)),
+        ),
+        provenance=gather_provenance(recipe=recipe, seeds=(), config=release.mechanism),
+        confidential=not public,
+    )
+
+
+def promise(guarantee: Guarantee) -> tuple[Callout, ...]:
+    """What a release promises, or that it promises nothing."""
+    sentences = guarantee.sentences()
+    stated = sentences[: len(sentences) - len(guarantee.not_covered)]
+    return (Callout("key finding" if guarantee.exists else "warning", " ".join(stated)),)

@@ -8,11 +8,11 @@ from functools import singledispatch
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.kinds import People
+from headcount.attacks import People
 from headcount.attacks.knowledge_from_release import published_geography
 from headcount.attacks.records import Features, Records, records_from_rows
 from headcount.errors import InputError
-from headcount.evaluation.metrics._base import NotFeasible
+from headcount.evaluation._base import NotFeasible
 from headcount.geography import Geography
 from headcount.memory import memory_limit
 from headcount.release import CountsRelease, Release, TablesRelease

@@ -17,21 +17,206 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
+from headcount.evaluation._base import LEVEL, Metric, publishes_counts
+from headcount.evaluation.tally import band_bounds
+from headcount.evaluation.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release
 from headcount.release.frames import LevelTable
+from headcount.report.figures import Axis, Control, line_chart
+from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.model import Column, Figure
 from headcount.tabulate import Counts, Query
 
 MU = 1e-4
 MINORITY = 0.1
 UNDER = 0.75
 """The paper's smoothing, its share below which a group is a minority, and its bound of loss."""
-
 SIZE_BANDS = (100, 1_000, 10_000, 100_000)
 """Edges of area sizes in people, where nobody names others."""
-
 ANSWERS_AT_ONCE = 1 << 22
 """Groups of people of some areas that are compared at once."""
-
 HISPANIC_BY_RACE = Query("hispanic x race", ("hispanic", "race"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardsticks:
+    """The parameters of the metrics."""
+
+    mu: float = MU
+    minority_below: float = MINORITY
+    under: float = UNDER
+
+
+_WORDS = {
+    "kl": "divergence of shares (nats)",
+    "mse": "squared error (people²)",
+    "underallocated": "groups that lost people (per area)",
+}
+_COLUMNS = (
+    LEVEL,
+    Column(key="metric", label="Metric"),
+    Column(key="group", label="Groups"),
+    Column(key="people", label="People in the area"),
+    Column(key="areas", label="Areas", format=",d"),
+    Column(key="mean", label="Mean", format=",.4g"),
+    Column(key="sd", label="Standard deviation", format=",.4g"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Representation(Metric):
+    """Divergence, squared error and lost people of groups by race and origin, by size of area."""
+
+    name = "representation"
+    order = 20
+    smoothing: float = Yardsticks.mu
+    minority_below: float = Yardsticks.minority_below
+    under: float = Yardsticks.under
+
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Counts by race and Hispanic origin, below the whole, of a size that can be held."""
+        if not (counts := publishes_counts(release)):
+            return counts
+        if missing := sorted({"hispanic", "race"} - set(release.schema.names)):
+            return Support(f"the schema has no attribute {' and no '.join(missing)}")
+        if len(release.geography.levels) < 2:
+            return Support("there is no level below the whole")
+        return SUPPORTED
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Every metric at every level below the whole, by size of area."""
+        by = Yardsticks(mu=self.smoothing, minority_below=self.minority_below, under=self.under)
+        levels = release.geography.levels[1:]
+        tables = [
+            represent(truth.counts, release.table(level), level=level, by=by, bands=SIZE_BANDS)
+            for level in progress(levels, what="Representation", total=len(levels))
+        ]
+        return Represented(table=pl.concat(tables), by=by, levels=levels)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Represented(Finding):
+    """A row for each level, metric, kind of group and band of area sizes."""
+
+    name: str = Representation.name
+    title: str = "How small groups fare"
+    index: tuple[str, ...] = ("level", "metric", "group", "low", "high", "areas")
+    value: str = "mean"
+    value_words: str = "representation of small groups, mean over areas"
+    caption: str = "Metrics of representation by level and size of area."
+    table_name: str = Representation.name
+    folded: bool = True
+
+    by: Yardsticks
+    levels: tuple[str, ...]
+
+    def explain(self) -> str:
+        """What the three metrics are."""
+        return (
+            "People are grouped by Hispanic origin and race, area by area. *Divergence* is the "
+            "Kullback-Leibler divergence of the released shares of an area from the true ones, "
+            f"smoothed by {self.by.mu:g}, in nats: 0 where the shares agree. *Squared error* is "
+            "the mean over groups of (released - exact)², in people squared. *Groups that lost "
+            f"people* are released at {100 * self.by.under:g} % of their size or less. "
+            f"*Minorities* are groups below {100 * self.by.minority_below:g} % of their area. "
+            "Answers below 0 are taken as 0. Means and standard deviations are over areas of one "
+            "release, not over new noise, and areas where nobody lives are left out."
+        )
+
+    def figure(self) -> Figure:
+        """Means by size of area; the metric and the level are chosen by the reader."""
+        shown = self.shown()
+        bands = tuple(dict.fromkeys(shown.sort("low")["people"].to_list()))
+        return Figure(
+            name="representation-by-size",
+            caption="Representation of groups by race and origin, by number of people in the area.",
+            alt="Mean of a representation metric by size of area, for everyone and for minorities",
+            chart=line_chart(
+                shown,
+                x=Axis(column="people", title="People in the area", names=bands),
+                y=Axis(column="mean", title="Mean over areas", zero=True),
+                series="group",
+                points=True,
+                controls=(
+                    Control(column="metric", label="Metric"),
+                    Control(column="level", label="Level", initial=self.levels[-1]),
+                ),
+            ),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return _COLUMNS
+
+    def shown(self) -> pl.DataFrame:
+        """Metrics and sizes of areas in words."""
+        high = pl.col("high").cast(pl.Int64)
+        return self.table.with_columns(
+            pl.col("mean", "sd").fill_nan(None),
+            metric=pl.col("metric").replace(_WORDS),
+            people=pl.when(high.is_null())
+            .then(pl.format("{} or more", "low"))
+            .otherwise(pl.format("{} to {}", "low", high - 1)),
+        )
+
+
+def represent(
+    counts: Counts,
+    released: LevelTable,
+    *,
+    level: str,
+    query: Query = HISPANIC_BY_RACE,
+    by: Yardsticks | None = None,
+    bands: Sequence[int] = (),
+) -> pl.DataFrame:
+    """Metrics of a release's cells (units of a level x cells), by metric, group and size band.
+
+    The answers to ``query`` are summed first and clipped at 0 after that. Units where nobody
+    lives are left out. ``bands`` are the edges of size bands, in people of a unit.
+    """
+    answer = query.matrix(counts.schema)
+    truth = counts.at(level).matrix
+    step = max(1, ANSWERS_AT_ONCE // answer.shape[1])
+    people: list[Ints] = []
+    found: dict[tuple[str, str], list[Floats]] = {}
+    for first in range(0, truth.shape[0], step):
+        some = slice(first, first + step)
+        exact = np.asarray((truth[some] @ answer).toarray())
+        asked = released[some] @ answer
+        made = np.maximum(asked if isinstance(asked, np.ndarray) else asked.toarray(), 0)
+        lived_in = exact.sum(axis=1) > 0
+        exact, made = exact[lived_in], made[lived_in]
+        people.append(exact.sum(axis=1))
+        for name, values in metrics(exact, made, by=by).items():
+            found.setdefault(name, []).append(values)
+    rows = []
+    for (metric, group), pieces in found.items():
+        for band in size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
+            named = {"level": level, "query": query.name, "metric": metric, "group": group}
+            rows.append({**named, **asdict(band)})
+    if not rows:
+        raise InputError("representation", found="no people", expected="at least one person")
+    # Without a type, an open last band on its own would be a column of nothing.
+    return pl.DataFrame(rows, schema_overrides={"high": pl.Int64})
+
+
+def metrics(
+    truth: ArrayLike, released: ArrayLike, *, by: Yardsticks | None = None
+) -> dict[tuple[str, str], Floats]:
+    """Every metric, for everyone and for minorities, of each area of each release."""
+    by = by or Yardsticks()
+    found: dict[tuple[str, str], Floats] = {}
+    for group, only in (
+        ("everyone", None),
+        ("minorities", minorities(truth, below=by.minority_below)),
+    ):
+        found["kl", group] = smoothed_kl(truth, released, mu=by.mu, only=only)
+        found["mse", group] = mean_squared_error(truth, released, only=only)
+        found["underallocated", group] = underallocated(
+            truth, released, at_most=by.under, only=only
+        ).astype(np.float64)
+    return found
 
 
 def minorities(truth: ArrayLike, *, below: float = MINORITY) -> Flags:
@@ -117,73 +302,6 @@ def underallocated(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardsticks:
-    """The parameters of the metrics."""
-
-    mu: float = MU
-    minority_below: float = MINORITY
-    under: float = UNDER
-
-
-def metrics(
-    truth: ArrayLike, released: ArrayLike, *, by: Yardsticks | None = None
-) -> dict[tuple[str, str], Floats]:
-    """Every metric, for everyone and for minorities, of each area of each release."""
-    by = by or Yardsticks()
-    found: dict[tuple[str, str], Floats] = {}
-    for group, only in (
-        ("everyone", None),
-        ("minorities", minorities(truth, below=by.minority_below)),
-    ):
-        found["kl", group] = smoothed_kl(truth, released, mu=by.mu, only=only)
-        found["mse", group] = mean_squared_error(truth, released, only=only)
-        found["underallocated", group] = underallocated(
-            truth, released, at_most=by.under, only=only
-        ).astype(np.float64)
-    return found
-
-
-def represent(
-    counts: Counts,
-    released: LevelTable,
-    *,
-    level: str,
-    query: Query = HISPANIC_BY_RACE,
-    by: Yardsticks | None = None,
-    bands: Sequence[int] = (),
-) -> pl.DataFrame:
-    """Metrics of a release's cells (units of a level x cells), by metric, group and size band.
-
-    The answers to ``query`` are summed first and clipped at 0 after that. Units where nobody
-    lives are left out. ``bands`` are the edges of size bands, in people of a unit.
-    """
-    answer = query.matrix(counts.schema)
-    truth = counts.at(level).matrix
-    step = max(1, ANSWERS_AT_ONCE // answer.shape[1])
-    people: list[Ints] = []
-    found: dict[tuple[str, str], list[Floats]] = {}
-    for first in range(0, truth.shape[0], step):
-        some = slice(first, first + step)
-        exact = np.asarray((truth[some] @ answer).toarray())
-        asked = released[some] @ answer
-        made = np.maximum(asked if isinstance(asked, np.ndarray) else asked.toarray(), 0)
-        lived_in = exact.sum(axis=1) > 0
-        exact, made = exact[lived_in], made[lived_in]
-        people.append(exact.sum(axis=1))
-        for name, values in metrics(exact, made, by=by).items():
-            found.setdefault(name, []).append(values)
-    rows = []
-    for (metric, group), pieces in found.items():
-        for band in size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
-            named = {"level": level, "query": query.name, "metric": metric, "group": group}
-            rows.append({**named, **asdict(band)})
-    if not rows:
-        raise InputError("representation", found="no people", expected="at least one person")
-    # Without a type, an open last band on its own would be a column of nothing.
-    return pl.DataFrame(rows, schema_overrides={"high": pl.Int64})
-
-
-@dataclass(frozen=True, kw_only=True)
 class Band:
     """A metric over the areas of some sizes: low <= people < high; ``high`` None is no bound."""
 
@@ -217,17 +335,17 @@ def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = (
             "size bands", place="edges", found=f"{list(edges)}", expected="rising sizes above 0"
         )
     which = np.searchsorted(np.asarray(edges, dtype=np.int64), size, side="right")
-    bounds = [0, *edges, None]
     found = []
     for band in range(len(edges) + 1):
         some = metric[..., which == band]
         real = some[~np.isnan(some)]
         if not (which == band).any():
             continue
+        bounds = band_bounds(band, edges)
         found.append(
             Band(
-                low=bounds[band] or 0,
-                high=bounds[band + 1],
+                low=bounds["low"] or 0,
+                high=bounds["high"],
                 areas=int((which == band).sum()),
                 mean=float(real.mean()) if real.size else float("nan"),
                 sd=float(real.std(ddof=1)) if real.size > 1 else float("nan"),

@@ -1,44 +1,62 @@
 """The curator's account of a suppressed release: how much is withheld, and what still leaks.
 
 The audit attacks the release as it is published, with linear programs over the relations of its
-tables. Under the complementary rule it checks besides, by arithmetic, the witnesses of every small
-count. Neither is a part of what chose the cells to withhold.
+tables. What it finds leaks for certain; what it does not find may still leak, since whole tables
+allow less than the programs do. So under the complementary rule it checks besides, by arithmetic,
+the witnesses of every small count (``witnessed``). Neither is a part of what chose the cells to
+withhold.
+
+Which withheld cells are primary is itself a secret. A withheld cell of which it were known that it
+is primary holds 1 to the threshold; one that is not holds more. Either would undo what is promised
+of the first: that it may be more than the threshold. So a release says "withheld" of both, and the
+tables with the reason of every cell are for the curator, in ``internal/`` only.
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
-from headcount.arrays import Flags, Floats
-from headcount.attacks.intervals import intervals
-from headcount.evaluation.flagged import write_flagged
-from headcount.evaluation.withheld import WithheldAudit, draw, judge, least_known
+from headcount.arrays import Flags, Floats, Ints
+from headcount.attacks.intervals import Intervals, intervals
+from headcount.errors import InputError
 from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
-from headcount.files import write_text_atomic
+from headcount.files import make_folder, write_bytes_atomic, write_text_atomic
 from headcount.mechanisms.suppression.rules import too_small
 from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.mechanisms.suppression.witnesses import WITNESSES as WITNESSES
 from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses
 from headcount.population import Population
 from headcount.release import Release, TablesRelease
-from headcount.release.published import by_name, is_total
-from headcount.tabulate import Counts
-from headcount.tabulate.linked_tables import (
-    LinkedTables,
-    all_values,
-    link_tables,
-    table_values,
+from headcount.release.layout import published_stem
+from headcount.release.published import (
+    FLAG,
+    PUBLISHED,
+    PublishedCells,
+    by_name,
+    flagged_frame,
+    is_total,
 )
+from headcount.tabulate import Counts
+from headcount.tabulate.additive import Additive
+from headcount.tabulate.linked_tables import LinkedTables, all_values, link_tables, table_values
 
 ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
+FLAGGED = "flagged"
+"""The folder of the tables with the reason of every cell."""
+PRIMARY, COMPLEMENTARY = "primary", "complementary"
+Attacker = Literal["rules", "naive"]
+"""Who attacks: "rules" knows that zeros are never withheld, so that a withheld cell holds 1 at
+least; "naive" thinks that it may be 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +192,105 @@ def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, Floats
     return hidden, high
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WithheldAudit:
+    """Intervals of the audited cells, and the cells that fail.
+
+    where
+        exact_primary     primary cells that the attacker knows
+        narrow_primary    primary cells known to less than the width asked, exact ones included
+        exact_secondary   secondary cells that the attacker knows
+        missed            cells whose truth lies outside the interval: never, unless the published
+                          counts are not those of the truth
+    """
+
+    intervals: Intervals
+    width: int
+    primaries: int
+    exact_primary: Ints
+    narrow_primary: Ints
+    exact_secondary: Ints
+    missed: Ints
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        found = self.narrow_primary, self.exact_secondary, self.missed
+        return not any(len(cells) for cells in found)
+
+    def __str__(self) -> str:
+        audited = len(self.intervals.cell)
+        return (
+            f"{audited:,} withheld cells audited, {self.primaries:,} primary: "
+            f"{len(self.exact_primary):,} primary exact, {len(self.narrow_primary):,} narrower "
+            f"than {self.width}, {len(self.exact_secondary):,} secondary exact"
+        )
+
+
+def audit_withheld(
+    additive: Additive,
+    values: ArrayLike,
+    *,
+    withheld: ArrayLike,
+    primary: ArrayLike,
+    width: int = 3,
+    attacker: Attacker = "rules",
+    sample: int | None = None,
+    seed: int = 0,
+) -> WithheldAudit:
+    """Attack a pattern and compare with the truth.
+
+    where
+        values      true counts; the attack sees those that are published
+        attacker    what the attacker takes for the least that a withheld cell holds
+        sample      audit this many withheld cells, half of them primary, drawn with ``seed``
+    """
+    hidden, first = np.asarray(withheld, dtype=bool), np.asarray(primary, dtype=bool)
+    if np.any(first & ~hidden):
+        raise InputError(
+            "audit",
+            place=f"cell {int(np.argmax(first & ~hidden))}",
+            found="a primary cell that is published",
+            expected="every primary cell withheld",
+        )
+    truth = np.asarray(values, dtype=np.int64)
+    cells = np.flatnonzero(hidden) if sample is None else draw(hidden, first, sample, seed)
+    shown = np.where(hidden, -1, truth)
+    low = least_known(truth) if attacker == "rules" else None
+    found = intervals(additive, shown, hidden, low=low, cells=cells)
+    return judge(found, truth, primary=first, width=width)
+
+
+def least_known(truth: Ints) -> Ints:
+    """What is known to be in a withheld cell at least, if zeros are never withheld."""
+    return np.minimum(truth, 1)
+
+
+def judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> WithheldAudit:
+    """Compare intervals with the truth."""
+    cells = found.cell
+    first, exact = primary[cells], found.width == 0
+    return WithheldAudit(
+        intervals=found,
+        width=width,
+        primaries=int(first.sum()),
+        exact_primary=cells[exact & first],
+        narrow_primary=cells[(found.width < width) & first],
+        exact_secondary=cells[exact & ~first],
+        missed=cells[(truth[cells] < found.low) | (truth[cells] > found.high)],
+    )
+
+
+def draw(hidden: Flags, primary: Flags, sample: int, seed: int) -> Ints:
+    """Some withheld cells, half of them primary."""
+    rng = np.random.default_rng(seed)
+    drawn = [
+        rng.choice(kind, size=min(len(kind), sample // 2), replace=False)
+        for kind in (np.flatnonzero(primary), np.flatnonzero(hidden & ~primary))
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
 @singledispatch
 def write_account(
     release: Release, population: Population, folder: Path, *, protected: Callable[[], Counts]
@@ -205,6 +322,48 @@ def _(
         homes, limits = occupied_homes(population), rules.thresholds
         summary = suppression_summary(counts, thresholds=limits, occupied=homes)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
+
+
+def curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.DataFrame:
+    """A table with its true counts: unit, each attribute, n, and a flag.
+
+    The flag is "published", "primary" (a count of 1 to ``most``) or "complementary" (withheld so
+    that no sum gives a primary one away).
+    """
+    truth = table_values(counts.at(one.level), one.cells)
+    why = np.where(too_small(truth, most), PRIMARY, COMPLEMENTARY)
+    flag = np.where(one.withheld, why, PUBLISHED).ravel()
+    return flagged_frame(one, counts.geography).with_columns(
+        pl.Series("n", truth.ravel(), dtype=pl.Int64),
+        pl.Series(FLAG, flag.tolist(), dtype=pl.String),
+    )
+
+
+def write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.DataFrame:
+    """Write every protected table for the curator; how many cells have which flag."""
+    most, rows = release.withholding.thresholds.cell, []
+    make_folder(folder / FLAGGED)
+    for one in release.published:
+        if one.name not in release.rules.tables:
+            continue  # published whole or not at all
+        frame = curators_frame(counts, one, most=most)
+        content = io.BytesIO()
+        frame.write_parquet(content, compression="zstd")
+        file = f"{published_stem(one.name, one.level)}.parquet"
+        write_bytes_atomic(folder / FLAGGED / file, content.getvalue())
+        flags = frame.group_by(FLAG).agg(pl.len(), pl.col("n").sum())
+        number = dict(zip(flags[FLAG], flags["len"], strict=True))
+        people = dict(zip(flags[FLAG], flags["n"], strict=True))
+        rows.append(
+            {
+                "table": one.name,
+                "level": one.level,
+                "cells": frame.height,
+                **{name: number.get(name, 0) for name in (PUBLISHED, PRIMARY, COMPLEMENTARY)},
+                "people_withheld": people.get(PRIMARY, 0) + people.get(COMPLEMENTARY, 0),
+            }
+        )
+    return pl.DataFrame(rows)
 
 
 def withheld_frame(counts: Counts, release: TablesRelease) -> pl.DataFrame:

@@ -16,11 +16,12 @@ from headcount.init.doubts import refuse_other_size
 from headcount.init.told import KINDS, Blank, FileKind, Told
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.counts import read_counts
 from headcount.population.frames import table_of
 from headcount.population.from_households import to_population
-from headcount.population.household_readers import read_households
+from headcount.population.households import read_households
 from headcount.population.key_column import KeyColumn
-from headcount.population.readers import read_counts, read_microdata
+from headcount.population.microdata import read_microdata
 from headcount.population.row_choice import RowChoice
 from headcount.schema import Attribute, Schema
 

@@ -18,7 +18,7 @@ from headcount.arrays import Ints32
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.fields import STATED
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, marginal_sensitivity, unit_of_privacy
 from headcount.schema import Attribute, Follows, Schema
 from headcount.schema.follows import Steps, joined

@@ -37,7 +37,7 @@ from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing
 from headcount.noise import Noise
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.schema import Schema
 
 

@@ -1,7 +1,19 @@
-"""Who lives where: readers for microdata and count tables, and seeded generators."""
+"""Who lives where: one module per kind of population, readers of files, and seeded generators."""
 
-from headcount.population.households import Households
+from headcount.population._base import FromFile, Generated, InDwellings, Source
+from headcount.population._placed import UNITS_READ_OFF
+from headcount.population.dwellings import Households
 from headcount.population.population import Population, cut_households
 from headcount.population.uniform import uniform
 
-__all__ = ["Households", "Population", "cut_households", "uniform"]
+__all__ = [
+    "UNITS_READ_OFF",
+    "FromFile",
+    "Generated",
+    "Households",
+    "InDwellings",
+    "Population",
+    "Source",
+    "cut_households",
+    "uniform",
+]

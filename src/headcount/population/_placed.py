@@ -15,18 +15,21 @@ from headcount.geography.build import (
     GeographySource,
     Prefixes,
     build_geography,
+    check_codes,
     find_units,
     geography_of,
     note_longer,
     note_places,
     note_short,
+    place_rows,
 )
 from headcount.population._seen import ROW, VALUE, SeenTable, problems_of
 from headcount.population.attribute_column import AttributeColumn, level_numbers, with_levels
 from headcount.population.format import Format
-from headcount.population.frames import AnyTable
+from headcount.population.frames import AnyTable, table_of
 from headcount.population.people_table import TableOfPeople
 from headcount.population.population import MOST_PEOPLE
+from headcount.population.reading import ReadSummary
 from headcount.population.suspicious import Totals, without_totals
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
@@ -34,7 +37,6 @@ from headcount.schema import Schema
 
 UNITS_READ_OFF = ("which units exist",)
 """What a guarantee says where places were read from the data."""
-
 STAGES = 4
 """Checks of rows, each of which supposes that the one before found nothing."""
 
@@ -208,3 +210,47 @@ def note_other_parents(codes: Sequence[pl.Series], tree: Geography, problems: Pr
         found=lambda row: f"unit {codes[-1][row]!r} under other parents than in the list of units",
         expected="the same parent units in both files",
     )
+
+
+def place_table(
+    rows: Rows,
+    source: GeographySource,
+    units: AnyTable | str | None,
+    *,
+    distinct: bool = False,
+    totals: Totals = "refuse",
+    from_data: bool = False,
+) -> tuple[Geography, Ints32, tuple[str, ...]]:
+    """The geography, each row's leaf, and what of it was read from the data."""
+    table, name, where = rows.frame, rows.name, rows.where
+    read_off = UNITS_READ_OFF
+    if units is None:
+        tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
+        return tree, unit, read_off
+    tree = listed_geography(table_of(units), source, totals, rows.form)
+    if distinct:
+        build_geography(table, source, name=name, where=where, distinct=True)
+    problems = rows.problems()
+    check_codes(table, source, problems)
+    problems.refuse()
+    codes = source.codes(table)
+    note_other_parents(codes, tree, problems)
+    problems.refuse()
+    unit = place_rows(codes[-1], tree, name=name, where=where)
+    return tree, unit, read_off if from_data else ()
+
+
+def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:
+    """What was read, for the curator's eyes."""
+    return ReadSummary(
+        rows=((rows.name, rows.frame.height),),
+        left_out=rows.left_out,
+        remarks=cut_codes(rows.frame, source),
+    )
+
+
+def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
+    """What to tell of codes that go on after the last prefix."""
+    if not isinstance(source, Prefixes) or table.is_empty():
+        return ()
+    return source.cut(len(str(table[source.column][0])))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.population._recodes import SEVEN_RACES as SEVEN_RACES
 from headcount.population._recodes import fit_schema
-from headcount.population.households import VACANT, Households
+from headcount.population.dwellings import VACANT, Households
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.schema import Attribute, Follows, Recode, Schema

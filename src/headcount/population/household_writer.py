@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Codes, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.schema import Attribute
 
 KEY = "dwelling"

@@ -1,191 +1,506 @@
-"""People in dwellings: who lives with whom, and where; what household swapping works on."""
+"""``kind = "households"``: people in dwellings, from a table of persons and one of dwellings."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Codes, Flags, Ints, Ints32
-from headcount.errors import InputError
-from headcount.geography import Geography
-from headcount.geography.areas import Areas
+from headcount.arrays import Ints
+from headcount.errors import ConfigError, InputError, Problems
+from headcount.fields import FilePath
+from headcount.geography import Areas, Geography
+from headcount.geography.build import GeographyLike, GeographySource, geography_source, place_rows
+from headcount.population._base import FromTables, GeographyTable, InDwellings, refuse_twice
+from headcount.population._placed import cut_codes, place_table
+from headcount.population.attribute_column import AttributeColumn, coded, without_missing
+from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
+from headcount.population.format import PLAIN, Format
+from headcount.population.frames import AnyTable, table_of
+from headcount.population.key_column import KeyColumn
+from headcount.population.people_table import left_out_by
+from headcount.population.population import Population
 from headcount.population.reading import ReadSummary
-from headcount.population.record_keys import RecordKeys
-from headcount.schema import Attribute, Schema
+from headcount.population.row_choice import EVERY_ROW, RowChoice
+from headcount.population.suspicious import Totals, without_totals
+from headcount.population.tables import Rows, header_of, read_rows
+from headcount.population.whole_numbers import whole_numbers
+from headcount.progress import Progress, silent
+from headcount.schema import Attribute, Follows, Schema
 
-HOUSEHOLD, VACANT = 0, 1
-"""The first two kinds of dwelling; every later kind is a type of group quarters."""
+KINDS = ("household", "vacant")
+"""Kinds of dwelling in a file that has no facilities."""
+MOST_LEVELS, MOST_KINDS = np.iinfo(np.int16).max, np.iinfo(np.int8).max
+"""Levels of an attribute are numbered in 16 bits, kinds of dwelling in 8."""
+_DWELLING = "\0dwelling"  # a name that no column of a file has
 
-ADULT_AGE = 18
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Households:
-    """Dwellings in leaf units and persons in dwellings, each with coded attributes.
+@dataclass(frozen=True, kw_only=True)
+class HouseholdTables(InDwellings, FromTables):
+    """A table of persons, and one of dwellings.
 
     where
-        person_attributes     what is known of a person: age, sex, race, Hispanic, ...
-        dwelling_attributes   what is known of a dwelling: tenure, ...
-        kinds                 names of the kinds of dwelling: household, vacant, then facilities
-        block                 leaf unit of each dwelling
-        kind                  position of each dwelling's kind in ``kinds``
-        first                 persons first[d] to first[d + 1] live in dwelling d
-        persons, dwellings    level numbers by attribute name
-        areas                 off-spine areas over the same leaf units
-        left_out              whom the settings of its reader leave out, for the guarantee
-        record_keys           what the words of persons are made from, in their order
-
-    The truth: never written to a release. A swapped copy is of this type too, because a swap only
-    changes where dwellings stand; what leaves the curator's side are counts and records made of it.
+        persons              one row per person
+        dwellings            one row per dwelling; without it its columns are read from the persons
+        key                  the column of the dwelling's key, in both files
+        geography            columns of places, of the dwellings
+        attribute            columns of attributes of persons
+        dwelling_attribute   columns of attributes of dwellings
+        kind_column          the kind of each dwelling
+        kinds                its values: household, vacant, then facilities
+        size_column          number of people in each dwelling, to be checked
+        areas                columns of areas that cut across the tree
+        totals               what to do with rows that look like totals
     """
 
-    name: str
-    geography: Geography
-    person_attributes: tuple[Attribute, ...]
-    dwelling_attributes: tuple[Attribute, ...]
-    kinds: tuple[str, ...]
-    block: Ints32
-    kind: NDArray[np.int8]
-    first: Ints
-    persons: Codes
-    dwellings: Codes = field(default_factory=dict)
-    areas: tuple[Areas, ...] = ()
-    public: bool = False
-    read_off: tuple[str, ...] = ()
-    reading: ReadSummary = field(default_factory=ReadSummary)
-    left_out: str = ""
-    record_keys: RecordKeys | None = None
+    kind = "households"
+    persons: FilePath
+    dwellings: FilePath | None = None
+    key: str
+    geography: GeographyTable
+    attribute: tuple[AttributeColumn, ...] = ()
+    dwelling_attribute: tuple[AttributeColumn, ...] = ()
+    kind_column: str = ""
+    kinds: tuple[str, ...] = KINDS
+    size_column: str = ""
+    areas: tuple[str, ...] = ()
+    totals: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
-        rows = len(self.block)
-        if len(self.kind) != rows or len(self.first) != rows + 1:
-            raise InputError(
-                self.name,
-                place="block, kind and first",
-                found="lengths that do not fit",  # which they are would tell how many there are
-                expected="n, n and n + 1",
+        InDwellings.__post_init__(self)
+        FromTables.__post_init__(self)
+        refuse_twice(self.known_attributes(), "attribute")
+        refuse_twice(self.kinds, "kind")
+        refuse_twice(self.areas, "area")
+        if len(self.kinds) < 2:
+            raise ConfigError(
+                "population",
+                place="kinds",
+                found=str(list(self.kinds)),
+                expected="two or more: household, vacant, then facilities",
             )
-        people = int(self.first[-1])
-        if self.first[0] != 0 or (np.diff(self.first) < 0).any():
-            raise InputError(
-                self.name, place="first", found="a decrease", expected="numbers that rise from 0"
-            )
-        leaves = self.geography.size(self.geography.leaf)
-        _check_codes(self.name, "block", self.block, rows, leaves)
-        _check_codes(self.name, "kind", self.kind, rows, len(self.kinds))
-        for attributes, codes, length in (
-            (self.person_attributes, self.persons, people),
-            (self.dwelling_attributes, self.dwellings, rows),
-        ):
-            for attribute in attributes:
-                if attribute.name not in codes:
-                    raise InputError(
-                        self.name, found=f"no {attribute.name!r}", expected="a code for each row"
-                    )
-                _check_codes(
-                    self.name, attribute.name, codes[attribute.name], length, attribute.size
-                )
-        if self.record_keys is not None and len(self.record_keys.values) != people:
-            raise InputError(
-                self.name,
-                place="record keys",
-                found="another number of them",
-                expected="one for each person",
-            )
-        if (self.size[self.kind == VACANT] > 0).any():
-            raise InputError(self.name, found="people in a vacant dwelling", expected="nobody")
-        if (self.size[self.kind == HOUSEHOLD] == 0).any():
-            raise InputError(self.name, found="an empty household", expected="a vacant dwelling")
-
-    def __repr__(self) -> str:
-        # Says nothing that depends on how many people there are.
-        names = ", ".join(attribute.name for attribute in self.person_attributes)
-        return f"<Households {self.name!r}: {names}, {self.geography!r}>"
-
-    @cached_property
-    def size(self) -> Ints32:
-        """People in each dwelling."""
-        return np.diff(self.first).astype(np.int32)
+        own = (*self.attribute, *self.dwelling_attribute)
+        if self.keys is not None:
+            self.keys.refuse_shared(self.key, *self.geography.columns, *(one.column for one in own))
+        for one in self.attribute:
+            one.refuse_follows(Follows.PERSON, Follows.MEMBERS)
+        for one in self.dwelling_attribute:
+            one.refuse_follows(Follows.DWELLING, Follows.SIZE, Follows.MEMBERS)
+        for one in own:
+            one.refuse_size(size_column=self.size_column)
 
     @property
-    def is_household(self) -> Flags:
-        """Whether each dwelling is an occupied household: neither vacant nor group quarters."""
-        return np.equal(self.kind, HOUSEHOLD)
+    def data_file(self) -> Path:
+        """The table of persons."""
+        return self.persons
 
-    @cached_property
-    def dwelling(self) -> Ints32:
-        """For each person the dwelling."""
-        return np.repeat(np.arange(len(self.block), dtype=np.int32), self.size)
+    def known_attributes(self) -> tuple[str, ...]:
+        """Names that may be chosen, beside the kind of dwelling."""
+        return tuple(a.name for a in (*self.attribute, *self.dwelling_attribute))
 
-    def attribute(self, name: str) -> Attribute:
-        """The attribute of that name, of persons or of dwellings."""
-        for attribute in (*self.person_attributes, *self.dwelling_attributes):
-            if attribute.name == name:
-                return attribute
-        known = [a.name for a in (*self.person_attributes, *self.dwelling_attributes)]
-        raise InputError(self.name, found=f"attribute {name!r}", expected=f"one of {known}")
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells that the attributes make up, and the places of the list of units."""
+        columns = {"attribute": self.attribute, "dwelling_attribute": self.dwelling_attribute}
+        for key, those in columns.items():
+            for one in those:
+                if one.known_levels is None:
+                    raise ConfigError(
+                        "population",
+                        place=f"{key} {one.name!r}",
+                        found="no levels",
+                        expected="levels = [...]: without a list they are known from the people "
+                        "alone",
+                    )
+        places = self.places(self.geography, self.totals)
+        return self.chosen(self._without_people(places)).schema, places
 
-    def of_person(self, name: str) -> NDArray[np.integer]:
-        """Level numbers of an attribute for each person; a dwelling's is that of all in it."""
-        if name in self.persons:
-            return self.persons[name]
-        self.attribute(name)
-        return self.dwellings[name][self.dwelling]
+    def nobody(self) -> Population:
+        """These cells and places with nobody in them, and all that a guarantee says of them."""
+        return self.chosen(self._without_people(self.domain()[1]))
 
-    def cells(self, names: Sequence[str]) -> tuple[Schema, Ints32]:
-        """The schema of some attributes, and each person's cell in it."""
-        schema = Schema(tuple(self.attribute(name) for name in names))
-        cell = np.zeros(int(self.first[-1]), dtype=np.int64)
-        for attribute in schema.attributes:
-            cell = cell * attribute.size + self.of_person(attribute.name)
-        return schema, cell.astype(np.int32)
+    def _without_people(self, places: Geography) -> Households:
+        """The attributes and places as they are read, with nobody in them."""
+        own = (*self.attribute, *self.dwelling_attribute)
+        levels = (said for one in own for said in one.read_off)
+        persons, dwellings = (
+            tuple(one.attribute(one.known_levels or ()) for one in those)
+            for those in (self.attribute, self.dwelling_attribute)
+        )
+        none = np.empty(0, dtype=np.int32)
+        return Households(
+            str(self.persons),
+            places,
+            persons,
+            dwellings,
+            self.kinds,
+            block=none,
+            kind=none.astype(np.int8),
+            first=np.zeros(1, dtype=np.int64),
+            persons={one.name: none for one in persons},
+            dwellings={one.name: none for one in dwellings},
+            public=self.public,
+            read_off=(*self.places_read_off, *levels),
+            left_out=left_out_by(self.choice, own),
+        )
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people in their dwellings."""
+        households = read_households(
+            self.persons,
+            self.dwellings,
+            key=self.key,
+            geography=self.geography,
+            attributes=self.attribute,
+            dwelling_attributes=self.dwelling_attribute,
+            kind=self.kind_column,
+            kinds=self.kinds,
+            size=self.size_column,
+            areas=self.areas,
+            units=self.units,
+            units_from_data=self.units_from_data,
+            public=self.public,
+            totals=self.totals,
+            keys=self.keys,
+            choice=self.choice,
+            form=self.format,
+        )
+        return self.chosen(households)
 
 
-def people_kept(households: Households, *, largest: int) -> Flags:
-    """For each person, whether they are among the first ``largest`` of their household.
+def read_households(
+    persons: AnyTable | str,
+    dwellings: AnyTable | str | None = None,
+    *,
+    key: str,
+    geography: GeographyLike,
+    attributes: Sequence[AttributeColumn],
+    dwelling_attributes: Sequence[AttributeColumn] = (),
+    kind: str = "",
+    kinds: tuple[str, ...] = KINDS,
+    size: str = "",
+    areas: Sequence[str] = (),
+    units: AnyTable | str | None = None,
+    units_from_data: bool = False,
+    public: bool = False,
+    totals: Totals = "refuse",
+    keys: KeyColumn | None = None,
+    choice: RowChoice = EVERY_ROW,
+    form: Format = PLAIN,
+) -> Households:
+    """Read people in dwellings.
 
-    The rule looks at one household and at nothing else. Everyone in group quarters is kept.
+    where
+        persons               one row per person: the key of their dwelling, their attributes
+        dwellings             one row per dwelling: its key, geography, attributes. Without it
+                              those columns are read from the persons, and must be the same for all
+                              who share a key
+        key                   column that holds the key, in both files
+        kind, kinds           column of the kind of dwelling, and its values: household first,
+                              vacant second, then types of group quarters. Without the column a
+                              dwelling is a household, or vacant if nobody lives there
+        size                  column with the number of people, to be checked
+        areas                 columns of off-spine areas such as places, empty for none; from
+                              ``units`` if it has them
+        units                 the public list of leaf units, as for ``read_microdata``
+        totals                ``"keep"``: codes that look like rows of totals are those of units
+        keys                  the column of persons with ids or record keys that go with them
+        choice, form          which rows are read, and how files are written
+
+    Persons may carry geography columns beside a dwelling table; they must then agree with it.
+    Whoever lives in a dwelling that is left out is left out too, and so is a dwelling all of whose
+    people are. Sizes are checked before rows without a value are left out.
     """
-    place = np.arange(int(households.first[-1])) - households.first[households.dwelling]
-    return np.asarray((place < largest) | ~households.is_household[households.dwelling])
+    geography = geography_source(geography)
+    listed = _listed(areas, units, geography, form)
+    shared = [*geography.columns, *(a.column for a in dwelling_attributes)]
+    shared += [column for column in (kind, size) if column]
+    shared += [area for area in areas if area not in listed]
+    own = [key, *(a.column for a in attributes), *([keys.column] if keys else [])]
+    second = None if dwellings is None else table_of(dwellings)
+    people, homes = _chosen(table_of(persons), second, own, shared, geography, choice, form)
+    without_totals(homes, geography, totals, may_drop=False)
+    pick, dwelling = _join(people, homes, key)
+    for column in dict.fromkeys(shared):
+        if column in people.frame.columns:
+            _refuse_spread(column, people, homes, pick[dwelling], key, geography)
+    if size:
+        _check_size(homes, size, pick, np.bincount(dwelling, minlength=len(pick)), key)
+    people, homes = _with_values(people, homes, attributes, dwelling_attributes, key)
+    pick, dwelling = _join(people, homes, key)
+    living = np.bincount(dwelling, minlength=len(pick))
+    problems, of_homes = people.problems(), homes.problems()
+    codes = _kinds(homes, kind, kinds, pick, living, key)
+    own_columns = [_open_if_size(column, size) for column in attributes]
+    of_persons, person_codes, more = _attributes(people, own_columns, problems)
+    of_dwellings, dwelling_codes, most = _attributes(homes, dwelling_attributes, of_homes)
+    problems.refuse()
+    of_homes.refuse()
+    tree, unit, read_off = place_table(
+        homes, geography, units, totals=totals, from_data=units_from_data
+    )
+    order = np.argsort(dwelling, kind="stable")
+    return Households(
+        people.name,
+        tree,
+        of_persons,
+        of_dwellings,
+        kinds,
+        unit[pick],
+        codes,
+        np.concatenate([[0], np.cumsum(living)]),
+        {name: values[order] for name, values in person_codes.items()},
+        {name: values[pick] for name, values in dwelling_codes.items()},
+        tuple(_areas(area, listed.get(area, homes), geography, tree) for area in areas),
+        public=public,
+        read_off=(*read_off, *more, *most),
+        reading=ReadSummary(
+            rows=tuple({one.name: one.frame.height for one in (homes, people)}.items()),
+            left_out=people.left_out if homes is people else (*people.left_out, *homes.left_out),
+            remarks=cut_codes(homes.frame, geography),
+        ),
+        left_out=left_out_by(choice, (*attributes, *dwelling_attributes)),
+        record_keys=None if keys is None else keys.read(people).of(order),
+    )
 
 
-def _check_codes(
-    source: str, place: str, codes: NDArray[np.integer], length: int, size: int
+def _chosen(
+    persons: AnyTable,
+    dwellings: AnyTable | None,
+    own: Sequence[str],
+    shared: Sequence[str],
+    geography: GeographySource,
+    choice: RowChoice,
+    form: Format,
+) -> tuple[Rows, Rows]:
+    """The rows of persons and of dwellings that are chosen; one and the same without dwellings."""
+    if dwellings is None:
+        rows = choice.of(read_rows(persons, [*own, *shared, *choice.columns], form=form))
+        return rows, rows
+    both = header_of(dwellings, form) if choice.columns else []
+    of_homes = choice.within(both)
+    here = header_of(persons, form) if choice.columns else []
+    of_people = choice.within([c for c in choice.columns if c in here or c not in both])
+    people = read_rows(
+        persons,
+        [*own, *geography.columns, *of_people.columns],
+        optional=set(geography.columns) - {*own, *of_people.columns},
+        form=form,
+    )
+    homes = read_rows(dwellings, [own[0], *shared, *of_homes.columns], form=form)
+    return _agreeing(people, of_people.of(people), homes, of_homes.of(homes), own[0])
+
+
+def _with_values(
+    people: Rows,
+    homes: Rows,
+    attributes: Sequence[AttributeColumn],
+    dwelling_attributes: Sequence[AttributeColumn],
+    key: str,
+) -> tuple[Rows, Rows]:
+    """Persons and dwellings without those that lack a value and are then to be left out."""
+    if homes is people:
+        rows = without_missing(people, (*attributes, *dwelling_attributes))
+        return rows, rows
+    left = without_missing(people, attributes), without_missing(homes, dwelling_attributes)
+    return _agreeing(people, left[0], homes, left[1], key)
+
+
+def _agreeing(
+    all_people: Rows, people: Rows, all_homes: Rows, homes: Rows, key: str
+) -> tuple[Rows, Rows]:
+    """Without people whose dwelling is left out, and dwellings whose people all are."""
+
+    def keys(rows: Rows) -> pl.Series:
+        return rows.frame[key].cast(pl.String)
+
+    if homes is not all_homes:
+        gone = keys(all_homes).filter(~keys(all_homes).is_in(keys(homes).implode()))
+        people = people.only(
+            ~keys(people).is_in(gone.implode()).fill_null(False),
+            without="people of dwellings left out",
+        )
+    if people is not all_people:
+        gone = keys(all_people).filter(~keys(all_people).is_in(keys(people).implode()))
+        homes = homes.only(
+            ~keys(homes).is_in(gone.implode()).fill_null(False),
+            without="dwellings of people left out",
+        )
+    return people, homes
+
+
+def _join(people: Rows, homes: Rows, key: str) -> tuple[Ints, Ints]:
+    """The row of the table where each dwelling stands, and for each person the dwelling.
+
+    If the table is that of the persons, a dwelling stands where its first person does.
+    """
+    known, wanted = homes.frame[key].cast(pl.String), people.frame[key].cast(pl.String)
+    place = f"column {key!r}"
+    for rows, values in ((people, wanted), (homes, known)):
+        problems = rows.problems()
+        problems.add(
+            values.is_null().arg_true(),
+            place=place,
+            found=lambda row: "nothing",
+            expected="the key of a dwelling",
+        )
+        problems.refuse()
+    once = known.is_first_distinct()
+    if homes is not people:
+        problems = homes.problems()
+        problems.add(
+            (~once).arg_true(),
+            place=place,
+            found=lambda row: f"key {known[row]!r} a second time",
+            expected="one row for each dwelling",
+        )
+        problems.refuse()
+    numbered = known.filter(once).to_frame(key).with_row_index(_DWELLING)
+    found = wanted.to_frame(key).join(numbered, on=key, how="left", maintain_order="left")
+    problems = people.problems()
+    problems.add(
+        found[_DWELLING].is_null().arg_true(),
+        place=place,
+        found=lambda row: f"key {wanted[row]!r}",
+        expected=f"a key of {homes.name}",
+    )
+    problems.refuse()
+    at = once.arg_true().to_numpy().astype(np.int64)
+    return at, found[_DWELLING].to_numpy().astype(np.int64)
+
+
+def _refuse_spread(
+    column: str,
+    people: Rows,
+    homes: Rows,
+    row_of: Ints,
+    key: str,
+    geography: GeographySource,
 ) -> None:
-    if len(codes) != length:
-        raise InputError(
-            source, place=place, found="another number of codes", expected="one for each row"
-        )
-    if length and not (codes.min() >= 0 and codes.max() < size):
-        raise InputError(
-            source, place=place, found="a code out of range", expected=f"0 to {size - 1}"
-        )
+    """A dwelling stands in one unit and has one value of each of its columns."""
+    here = people.frame[column].cast(pl.String)
+    there = homes.frame[column].cast(pl.String).gather(row_of)
+    problems, placed = people.problems(), column in geography.columns
+    problems.add(
+        here.ne_missing(there).arg_true(),
+        place=f"column {column!r}",
+        found=lambda row: (
+            f"{here[row]!r} where dwelling {people.frame[key][row]!r} has {there[row]!r}"
+        ),
+        expected="a household in one unit" if placed else "one value for each dwelling",
+    )
+    problems.refuse()
 
 
-def adults(households: Households) -> Ints:
-    """People of 18 or more in each dwelling, by the years with which levels of age begin."""
-    ages = next((a for a in households.person_attributes if a.name == "age"), None)
-    if ages is None:
+def _kinds(
+    homes: Rows, column: str, kinds: tuple[str, ...], pick: Ints, living: Ints, key: str
+) -> NDArray[np.int8]:
+    if not len(KINDS) <= len(kinds) <= MOST_KINDS:
         raise InputError(
-            households.name,
-            place="adults",
-            found="no attribute 'age'",
-            expected="ages of persons, or a key without them",
+            homes.name,
+            place="kinds",
+            found=f"{len(kinds)}: {list(kinds)}",
+            expected=f"household, vacant, facilities; at most {MOST_KINDS}",
         )
-    starts = [re.match(r"\d+", level) for level in ages.levels]
-    if not all(starts):
-        raise InputError(
-            households.name,
-            place="attribute 'age'",
-            found="a level that does not begin with a number of years",
-            expected="years, such as '17' or '18-64', to count adults",
+    if not column:
+        return np.where(living > 0, HOUSEHOLD, VACANT).astype(np.int8)
+    problems = homes.problems()
+    _, numbers, _ = coded(
+        homes, AttributeColumn(name="kind", column=column, levels=kinds), problems
+    )
+    problems.refuse()
+    codes = numbers.astype(np.int8)[pick]
+    for bad, found, expected in (
+        ((codes == VACANT) & (living > 0), "people in a vacant dwelling", "nobody there"),
+        ((codes == HOUSEHOLD) & (living == 0), "an occupied dwelling without people", "someone"),
+    ):
+        problems.add(
+            np.sort(pick[bad]).tolist(),
+            place=f"column {column!r}",
+            found=lambda row, found=found: f"{found} ({key} {homes.frame[key][row]!r})",  # type: ignore[misc]
+            expected=expected,
         )
-    adult = np.array([int(start[0]) >= ADULT_AGE for start in starts if start])
-    grown = adult[households.persons["age"]]
-    return np.bincount(households.dwelling[grown], minlength=len(households.block))
+    problems.refuse()
+    return codes
+
+
+def _check_size(homes: Rows, column: str, pick: Ints, living: Ints, key: str) -> None:
+    problems = homes.problems()
+    sizes = whole_numbers(homes, column, problems)[pick]
+    problems.refuse()
+    # Which number was found, and which expected, would be counts of the truth.
+    problems.add(
+        np.sort(pick[sizes != living]).tolist(),
+        place=f"column {column!r}",
+        found=lambda row: (
+            f"a size of {key} {homes.frame[key][row]!r} other than its number of persons"
+        ),
+        expected="the number of persons with that key",
+    )
+    problems.refuse()
+
+
+def _open_if_size(column: AttributeColumn, size: str) -> AttributeColumn:
+    """A column of persons that is the number of people: not the person's own unless said to be."""
+    if size and column.column == size and column.follows is None:
+        return replace(column, follows=Follows.UNSTATED)
+    return column
+
+
+def _attributes(
+    rows: Rows, columns: Sequence[AttributeColumn], problems: Problems
+) -> tuple[tuple[Attribute, ...], dict[str, NDArray[np.int16]], tuple[str, ...]]:
+    """Attributes, their codes, and which levels were read from the data."""
+    known: list[Attribute] = []
+    codes: dict[str, NDArray[np.int16]] = {}
+    read_off: tuple[str, ...] = ()
+    for wanted in columns:
+        attribute, numbers, said = coded(rows, wanted, problems)
+        if attribute.size > MOST_LEVELS:
+            raise InputError(
+                rows.name,
+                place=f"column {wanted.column!r}",
+                found=f"{attribute.size:,} levels",
+                expected=f"at most {MOST_LEVELS:,}",
+            )
+        known.append(attribute)
+        codes[wanted.name] = numbers.astype(np.int16)
+        read_off = (*read_off, *said)
+    return tuple(known), codes, read_off
+
+
+def _listed(
+    areas: Sequence[str],
+    units: AnyTable | str | None,
+    geography: GeographySource,
+    form: Format,
+) -> dict[str, Rows]:
+    """The area columns that the list of units has, each with that list."""
+    if units is None or not areas:
+        return {}
+    rows = read_rows(table_of(units), [*geography.columns, *areas], optional=set(areas), form=form)
+    return {area: rows for area in areas if area in rows.frame.columns}
+
+
+def _areas(column: str, rows: Rows, source: GeographySource, tree: Geography) -> Areas:
+    """The map from leaf units to areas; a leaf in two areas is an error."""
+    leaf = place_rows(source.codes(rows.frame)[-1], tree, name=rows.name, where=rows.where)
+    codes = rows.frame[column].cast(pl.String).replace("", None)
+    known = codes.drop_nulls().unique().sort()
+    numbers = {code: number for number, code in enumerate(known.to_list())}
+    area = codes.replace_strict(numbers, default=-1, return_dtype=pl.Int32).to_numpy()
+    of_leaf = np.full(tree.size(tree.leaf), -1, dtype=np.int32)
+    of_leaf[leaf] = area
+    problems = rows.problems()
+    problems.add(
+        np.flatnonzero(of_leaf[leaf] != area).tolist(),
+        place=f"column {column!r}",
+        found=lambda row: f"unit {str(tree.units[-1][leaf[row]])!r} in two areas",
+        expected="each unit in one area, or in none",
+    )
+    problems.refuse()
+    return Areas(column, known.to_numpy().astype(np.str_), of_leaf)

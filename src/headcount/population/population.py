@@ -11,7 +11,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.counted import CountsOf
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.households import Households, people_kept
+from headcount.population.dwellings import Households, people_kept
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.population.record_keys import RecordKeys

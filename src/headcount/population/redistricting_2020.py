@@ -25,7 +25,8 @@ state that is the whole (``whole = "state"``).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -33,17 +34,21 @@ import polars as pl
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.counted import CountsOf
 from headcount.errors import InputError, Problems
+from headcount.fields import APART, FilePath
+from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, build_geography, place_rows
-from headcount.geography.geography import Geography
 from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
+from headcount.population._base import Source
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import table_of
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
+from headcount.population.source import table_digest
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
-from headcount.schema.load import load_schema
+from headcount.progress import Progress, silent
+from headcount.schema import Schema, load_schema
 
 HHGQ, TYPES = "hhgq", 8
 NO_QUARTERS = "0000000"
@@ -59,6 +64,66 @@ FOR_NOBODY = "rows that stand for 0"
 FACILITIES = "how many facilities of each type of group quarters stand in each block"
 PERSONS_READ_OFF, HOMES_READ_OFF = (*WITH_QUARTERS, KINDS), (*WITH_QUARTERS, FACILITIES)
 """What is published without noise with persons, and with housing units."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redistricting2020(Source):
+    """Persons of the redistricting product, with the columns above.
+
+    where
+        persons   one row per person
+        blocks    one row per block, with the codes of all places that it is in
+        units     one row per housing unit or facility; without it nothing bounds the counts
+        whole     the level of the one unit that all others are in: "us", or "state" for Puerto Rico
+        format    how the files are written, where headcount must be told
+        public    whether the data are public: no "do not publish" banner
+    """
+
+    kind = "redistricting-2020"
+    persons: FilePath
+    blocks: FilePath
+    units: FilePath | None = None
+    whole: TopLevel = "us"
+    format: Annotated[Format, APART] = PLAIN
+    public: bool = False
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.persons
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people, their blocks and living quarters."""
+        return read_persons_2020(
+            self.persons,
+            blocks=self.blocks,
+            units=self.units,
+            whole=self.whole,
+            public=self.public,
+            form=self.format,
+        )
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of the product, and the blocks that have living quarters."""
+        places = read_places_2020(
+            blocks=self.blocks, units=self.units, homes=False, whole=self.whole, form=self.format
+        )
+        return load_schema("redistricting-2020"), places
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": () if self.units is None else PERSONS_READ_OFF,
+        }
+
+    @property
+    def places_from(self) -> Path | None:
+        """The table of living quarters, where there is one."""
+        return self.units
+
+    def source_digest(self) -> str:
+        """The digest of the rows of people in any order, over all columns."""
+        return table_digest(self.persons, self.format)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Floats
-from headcount.evaluation.release_errors import ALL, FEW_UNITS
+from headcount.evaluation.error_report import ALL, FEW_UNITS
 from headcount.release import CountsRelease
 from headcount.tabulate import CELLS, Query
 from headcount.topdown.from_measurements import PublishedStart
@@ -153,7 +153,7 @@ class _Squares:
 
 
 def with_measured(table: pl.DataFrame, squares: pl.DataFrame) -> pl.DataFrame:
-    """A table of errors by reruns (evaluation/release_errors.py), with those by the measurements.
+    """A table of errors by reruns (evaluation/error_report.py), with those by the measurements.
 
     The best figure is that of the reruns, raised towards that of the measurements if it is larger:
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from headcount.attacks.kinds import Claims
+from headcount.attacks import Claims
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.report.model import CONFIDENTIAL_BANNER

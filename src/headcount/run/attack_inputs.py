@@ -12,26 +12,14 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.kinds import People
-from headcount.attacks.kinds.differencing import Difference, Slivers
-from headcount.attacks.kinds.linkage import Link, Linked
-from headcount.attacks.kinds.reconstruction import (
-    BLOCKS,
-    RECORDS,
-    Rebuilt,
-    Reconstruct,
-    change_words,
-)
-from headcount.attacks.kinds.reidentification import Matches, OwnRecords, Reidentify, Target
+from headcount.attacks import People
+from headcount.attacks.differencing import Difference, Slivers
 from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.linkage import Link, Linked
+from headcount.attacks.reconstruction import BLOCKS, RECORDS, Rebuilt, Reconstruct, change_words
 from headcount.attacks.records import Features, Records, records_from_rows
-from headcount.attacks.reidentification import KnownPeople
-from headcount.config.attack_files import (
-    positions,
-    read_known,
-    read_tables_file,
-    read_true_people,
-)
+from headcount.attacks.reidentification import KnownPeople, Matches, OwnRecords, Reidentify, Target
+from headcount.config.attack_files import positions, read_known, read_tables_file, read_true_people
 from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
 from headcount.config.load import load_config
 from headcount.engines import EngineName

@@ -19,21 +19,14 @@ from scipy.sparse import csr_array
 
 from headcount.addresses import step_words
 from headcount.errors import ConfigError, RunError
-from headcount.evaluation.error_report import ErrorReport
-from headcount.evaluation.release_errors import ReleaseErrors
+from headcount.evaluation.error_report import ErrorReport, ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, Noise, RunKey
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
-from headcount.release.store import (
-    MANIFEST,
-    RECEIPT,
-    Stored,
-    read_stored,
-    release_folder,
-)
+from headcount.release.store import MANIFEST, RECEIPT, Stored, read_stored, release_folder
 from headcount.report.html import write_report
 from headcount.run._measured_errors import (
     MOST_ANSWERS,

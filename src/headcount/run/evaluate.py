@@ -10,9 +10,7 @@ from pathlib import Path
 from headcount.config.load import config_digest, load_foreign, load_measures, load_population
 from headcount.engines import EngineName
 from headcount.errors import RunError
-from headcount.evaluation.choice import Choice
-from headcount.evaluation.evaluate import Evaluation, evaluate
-from headcount.evaluation.report import evaluation_report
+from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
 from headcount.evaluation.truth import MadeTruth, Truth
 from headcount.files import make_folder, mode_of, write_text_atomic
 from headcount.progress import Progress, silent

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headcount.addresses import ATTRIBUTE, SCHEMA, each, listed, plain
 from headcount.geography import Geography
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.tabulate.counts import Counts
 
 AT_ONCE = 1 << 20

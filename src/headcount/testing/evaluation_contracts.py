@@ -23,12 +23,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
-from headcount.attacks.kinds.differencing import Slivers
+from headcount.attacks import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
+from headcount.attacks.differencing import Slivers
 from headcount.errors import HeadcountError
+from headcount.evaluation import Metric, NotFeasible
 from headcount.evaluation.attacked import score_claims
 from headcount.evaluation.counts_found import sliver_counts
-from headcount.evaluation.metrics import Metric, NotFeasible
 from headcount.evaluation.part import Part, TruePeople
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular

@@ -16,8 +16,8 @@ from time import monotonic
 
 import numpy as np
 
-from headcount.attacks.kinds.reconstruction import Reconstruct
-from headcount.attacks.kinds.reidentification import Reidentify
+from headcount.attacks.reconstruction import Reconstruct
+from headcount.attacks.reidentification import Reidentify
 from headcount.compiled import forced
 from headcount.errors import InputError
 from headcount.evaluation.attacked import attack

@@ -30,7 +30,7 @@ from headcount.mechanisms.cell_key.table_choice import PerturbationFile, ten_fiv
 from headcount.mechanisms.cell_key.table_files import write_columns
 from headcount.population import Population
 from headcount.population.attribute_column import AttributeColumn
-from headcount.population.sources.microdata import Microdata
+from headcount.population.microdata import Microdata
 from headcount.release.published import PublishedCells
 from headcount.tabulate import tabulate
 from headcount.tabulate.linked_tables import table_values

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.evaluation.withheld import audit_withheld
+from headcount.evaluation.suppressed import audit_withheld
 from headcount.evaluation.witnessed import check_witnesses
 from headcount.mechanisms.suppression import complementary, moves
 from headcount.mechanisms.suppression.complementary import complement, derivable

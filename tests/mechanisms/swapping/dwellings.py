@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from headcount.geography import Geography, regular
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.schema import Attribute
 
 AGE = Attribute("age", ("5", "17", "18", "40+"))

@@ -22,7 +22,7 @@ from headcount.mechanisms.swapping.report import changed_counts, partners_by_lev
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.tabulate import content_digest, tabulate
 from headcount.testing.contracts import mechanism_checks
 from tests.mechanisms.swapping.programme import at_risk_and_pairs, some_mechanism, some_town

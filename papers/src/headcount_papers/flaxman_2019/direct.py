@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from headcount.comparison.cases import Released, run_cases
 from headcount.comparison.study import Work
 from headcount.errors import InputError
-from headcount.evaluation import AuditBound, DirectEstimate, audit, direct
+from headcount.evaluation.epsilon_bounds import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount_papers.flaxman_2019.cases import case, counted

@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Measure, Released, run_cases, score_cases
 from headcount.comparison.study import Work
-from headcount.evaluation import EmpiricalLoss, published
+from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, published
+from headcount.evaluation.tally import EXACT_MINUS_RELEASED, summarise
 from headcount.tabulate import Counts
 from headcount_papers.flaxman_2019.cases import case, leaf_errors, people
-from headcount_papers.flaxman_2019.settings import (
-    EXACT,
-    PUBLISHED,
-    Settings,
-    Variant,
-)
+from headcount_papers.flaxman_2019.settings import EXACT, PUBLISHED, Settings, Variant
 
 EPL_COLUMNS = (
     "mechanism",
@@ -114,11 +110,11 @@ def estimate(errors: NDArray[Any], settings: Settings) -> EmpiricalLoss:
 
 def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
     """The figures of one run: spread and typical size of its errors, empirical loss."""
-    size = np.abs(errors)
+    found = summarise(errors, sign=EXACT_MINUS_RELEASED)
     return {
         "residual_sd": float(errors.std()),
-        "median_abs_residual": float(np.median(size)),
-        "max_abs_residual": float(size.max()),
+        "median_abs_residual": found.median_absolute,
+        "max_abs_residual": found.max_absolute,
         "median_abs_epl": loss.median_abs,
         "max_abs_epl": loss.max_abs,
         "kernel_sd": loss.kernel_sd,
@@ -162,15 +158,15 @@ def _by_level(made: Iterator[Released]) -> list[dict[str, Any]]:
 
 
 def _level_score(counts: Counts, errors: NDArray[Any]) -> dict[str, Any]:
-    size = np.abs(errors)
+    found = summarise(errors, sign=EXACT_MINUS_RELEASED)
     units = counts.geography.size(counts.level)
     mean_people = float(counts.totals().sum() / units)
     return {
         "units": units,
         "mean_people": mean_people,
         "residual_sd": float(errors.std()),
-        "median_abs_residual": float(np.median(size)),
-        "p95_abs_residual": float(np.quantile(size, 0.95)),
-        "mean_residual": float(errors.mean()),
-        "median_abs_percent": 100 * float(np.median(size)) / mean_people,
+        "median_abs_residual": found.median_absolute,
+        "p95_abs_residual": found.p95_absolute,
+        "mean_residual": found.bias,
+        "median_abs_percent": 100 * found.median_absolute / mean_people,
     }

@@ -9,7 +9,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from headcount.comparison.cases import Measure, Released
-from headcount.evaluation.metrics.withheld import Withheld, WithheldCells
+from headcount.evaluation.withheld import Withheld, WithheldCells
 from headcount.geography import Areas
 from headcount.tabulate import Tabulated
 from headcount_papers.hawes_rodriguez_2021.accuracy import errors, errors_of_race_alone

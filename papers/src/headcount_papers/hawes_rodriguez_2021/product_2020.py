@@ -18,8 +18,8 @@ from headcount.comparison.cases import Case
 from headcount.geography import Areas, Geography
 from headcount.geography.spine import COLUMNS, LEVELS, NO_AREA, optimised_spine
 from headcount.population import Population
+from headcount.population.dwellings import Households
 from headcount.population.from_households import KIND, to_population
-from headcount.population.households import Households
 from headcount.population.quarters import Quarters
 from headcount.release import Release
 from headcount.schema import Recode, Schema, load_schema

@@ -16,7 +16,7 @@ from headcount.comparison.options import Option, Seed, StudySettings
 from headcount_papers.frame.dwellings import in_dwellings
 
 if TYPE_CHECKING:
-    from headcount.population.households import Households
+    from headcount.population.dwellings import Households
 
 NAME = "hawes-rodriguez-2021"
 SCHEMA = "sex-age38-race7-hispanic"

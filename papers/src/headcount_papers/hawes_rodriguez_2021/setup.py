@@ -20,8 +20,8 @@ from headcount.evaluation.attackers import commercial_attacker, perfect_attacker
 from headcount.evaluation.reidentified import reidentified
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, protect
+from headcount.population.dwellings import Households
 from headcount.population.from_households import to_population
-from headcount.population.households import Households
 from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
 from headcount.tabulate import Counts, Tabulated

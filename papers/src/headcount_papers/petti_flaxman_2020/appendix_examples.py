@@ -26,7 +26,7 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.comparison.cases import Case, run_cases
 from headcount.comparison.study import Work
-from headcount.evaluation.epl import published
+from headcount.evaluation.empirical_privacy_loss import published
 from headcount.evaluation.part import some_of
 from headcount.mechanisms import Geometric
 from headcount.privacy import UnitOfPrivacy

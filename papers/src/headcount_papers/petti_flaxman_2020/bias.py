@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation.homogeneity import INDEX_DEFINITIONS, bias_by, homogeneity_index
+from headcount.evaluation.bias_by_homogeneity import INDEX_DEFINITIONS, bias_by, homogeneity_index
 from headcount_papers.petti_flaxman_2020.draws import Draws
 from headcount_papers.petti_flaxman_2020.residuals import MARGINS, SIZE_CLASSES
 from headcount_papers.petti_flaxman_2020.settings import COUNT_TYPES, LEVELS, STRATA_SHAPE

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Floats, Ints
 from headcount.evaluation.calibration import epl_of_histogram
+from headcount.evaluation.tally import median_of
 from headcount_papers.petti_flaxman_2020.draws import Draws, MechanismName, parameters
 from headcount_papers.petti_flaxman_2020.residuals import pool_histograms
 from headcount_papers.petti_flaxman_2020.scores import Score
-from headcount_papers.petti_flaxman_2020.settings import (
-    COUNT_TYPES,
-    LEVELS,
-    CountType,
-    Level,
-)
+from headcount_papers.petti_flaxman_2020.settings import COUNT_TYPES, LEVELS, CountType, Level
 from headcount_papers.petti_flaxman_2020.tradeoff import (
     NEAREST,
     Nearest,
@@ -130,15 +125,7 @@ def _points_of(draws: Draws, kind: CountType, level: Level, replicates: list[int
             values, numbers = pool_histograms([made[r] for r in replicates], kind, level)
             found[mechanism, parameter] = Point(
                 parameter=float(parameter),
-                error=_median_absolute(values, numbers),
+                error=median_of(np.abs(values), times=numbers),
                 loss=epl_of_histogram(values, numbers),
             )
     return found
-
-
-def _median_absolute(values: Floats, numbers: Ints) -> float:
-    size = np.abs(values)
-    order = np.argsort(size, kind="stable")
-    ends = np.cumsum(numbers[order])
-    middle = [(ends[-1] - 1) // 2, ends[-1] // 2]
-    return float(size[order][np.searchsorted(ends, middle, side="right")].mean())

@@ -14,21 +14,11 @@ from headcount.comparison.cache import JSON
 from headcount.comparison.study import Work
 from headcount.evaluation import calibration
 from headcount.evaluation.calibration import PETTI_FLAXMAN, calibrate, draws_for
-from headcount.evaluation.epl import EmpiricalLoss, gaussian_density, published
-from headcount.evaluation.error import ErrorSummary, summarise
-from headcount_papers.petti_flaxman_2020.draws import (
-    MECHANISMS,
-    Draws,
-    MechanismName,
-    parameters,
-)
+from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, gaussian_density, published
+from headcount.evaluation.tally import ErrorSummary, summarise
+from headcount_papers.petti_flaxman_2020.draws import MECHANISMS, Draws, MechanismName, parameters
 from headcount_papers.petti_flaxman_2020.residuals import pool
-from headcount_papers.petti_flaxman_2020.settings import (
-    COUNT_TYPES,
-    LEVELS,
-    CountType,
-    Level,
-)
+from headcount_papers.petti_flaxman_2020.settings import COUNT_TYPES, LEVELS, CountType, Level
 
 PRINTED_2019: dict[str, float] = {"range_percentile": 99.0, "range_multiplier": 1.5}
 """The recipe behind the sampling losses printed in the paper; all others use 95 and 1."""

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.kinds import People
-from headcount.attacks.kinds.averaging import Average
-from headcount.attacks.kinds.feasible_intervals import WorkOut
+from headcount.attacks import People
+from headcount.attacks.averaging import Average
+from headcount.attacks.feasible_intervals import WorkOut
 from headcount.comparison.cases import Released
 from headcount.evaluation.breakdown import break_down
 from headcount.release import Release, TablesRelease

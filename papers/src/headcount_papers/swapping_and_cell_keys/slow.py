@@ -15,8 +15,8 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.attacks.changed_cells import changed_cells
-from headcount.attacks.changed_intervals import Narrowing, sampled_intervals
-from headcount.attacks.kinds.reconstruction import Reconstruct
+from headcount.attacks.feasible_intervals import Narrowing, sampled_intervals
+from headcount.attacks.reconstruction import Reconstruct
 from headcount.comparison.cases import Case, Released
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.truth import Truth

@@ -12,6 +12,7 @@ import polars as pl
 from headcount.comparison.cache import source_digest
 from headcount.comparison.cases import labelled, score_cases
 from headcount.comparison.study import Findings, Work
+from headcount.evaluation.tally import mean_errors
 from headcount.tabulate import Tabulated
 from headcount_papers.frame.claims import verdicts
 from headcount_papers.swapping_and_cell_keys.bets import CLAIMS
@@ -155,10 +156,10 @@ def _certain(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _errors(rows: pl.DataFrame) -> pl.DataFrame:
     by = [*CHAIN, "level", "attribute", "group"]
-    percent = pl.when(pl.col("people") > 0).then(100 * pl.col("absolute") / pl.col("people"))
-    mean = pl.col("absolute") / pl.col("counts")
-    bias = pl.when(pl.col("people") > 0).then(100 * pl.col("signed") / pl.col("people"))
-    named = rows.with_columns(percent=percent, mean_error=mean, bias_percent=bias)
+    means = mean_errors()
+    named = rows.with_columns(
+        percent=means["percent"], mean_error=means["error"], bias_percent=means["bias_percent"]
+    )
     also = ("counts", "people", "mean_error", "bias_percent", "lost_people")
     return interval(named, by, "percent", also=also)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.evaluation.published_answers import counted_people, shown_as_tables
+from headcount.evaluation.answers import counted_people, shown_as_tables
 from headcount.release import Release, TablesRelease
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate import Counts

@@ -11,7 +11,7 @@ import polars as pl
 
 from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
-from headcount.population.homogeneity import homogeneity_index
+from headcount.evaluation.bias_by_homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.schema import load_schema

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Annotated
 
 from headcount.fields import VIEW, AtLeast0, Share
+from headcount.population import Generated
 from headcount.population.population import Population
-from headcount.population.sources import Generated
 from headcount.progress import Progress, silent
 from headcount_papers.us1940 import us1940
 

@@ -23,7 +23,7 @@ from headcount.mechanisms.swapping.report import (
 )
 from headcount.noise import Noise, Stream
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 

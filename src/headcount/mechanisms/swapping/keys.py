@@ -14,7 +14,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Named, Pairs, Rate
 from headcount.geography import Geography
-from headcount.population.households import Households, adults
+from headcount.population.dwellings import Households, adults
 from headcount.privacy.loss import exact
 from headcount.schema.combine import combine
 

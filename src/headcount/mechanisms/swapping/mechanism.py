@@ -13,11 +13,7 @@ from headcount.fields import Rate
 from headcount.geography import Geography
 from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._moving import (
-    HouseholdStep,
-    move,
-    some_households,
-)
+from headcount.mechanisms.swapping._moving import HouseholdStep, move, some_households
 from headcount.mechanisms.swapping._need import alone
 from headcount.mechanisms.swapping._pairing import Stage, SwapPairs, choose_pairs
 from headcount.mechanisms.swapping.keys import (
@@ -37,7 +33,7 @@ from headcount.mechanisms.swapping.keys import (
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_risk, standing
 from headcount.population import Population
-from headcount.population.households import Households
+from headcount.population.dwellings import Households
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.typed import PRESET, from_table

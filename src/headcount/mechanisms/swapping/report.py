@@ -16,7 +16,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms.swapping.keys import combined, household_values
 from headcount.mechanisms.swapping.risk import DwellingRisk, at_risk_by_level
-from headcount.population.households import VACANT, Households
+from headcount.population.dwellings import VACANT, Households
 
 REPORT = "swap-report.json"
 

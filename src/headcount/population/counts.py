@@ -1,0 +1,209 @@
+"""``kind = "counts"``: a wide table of counts, one row per unit, one column per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from headcount.errors import InputError
+from headcount.fields import FilePath
+from headcount.geography import Geography
+from headcount.geography.build import GeographyLike, check_codes, geography_source
+from headcount.population._base import FromTables, GeographyTable, alias_of_leaf, refuse_overlap
+from headcount.population._placed import note_impossible, place_table, reading_of
+from headcount.population.format import PLAIN, Format
+from headcount.population.frames import AnyTable, table_of
+from headcount.population.people_table import left_out_by, nobodys, several_times, withheld
+from headcount.population.population import Population
+from headcount.population.quarters_table import QuartersTable
+from headcount.population.row_choice import EVERY_ROW, RowChoice
+from headcount.population.suspicious import (
+    Totals,
+    refuse_columns_that_overlap,
+    refuse_sums,
+    sums_of_others,
+    without_totals,
+)
+from headcount.population.tables import read_rows
+from headcount.population.whole_numbers import BlankCounts, whole_numbers
+from headcount.progress import Progress, silent
+from headcount.schema import Schema, load_schema
+from headcount.schema.load import SchemaFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsTable(FromTables):
+    """A wide table of counts.
+
+    where
+        file           the table: text, Parquet, Excel, Stata or SPSS
+        geography      its columns of places
+        schema         a shipped schema, or a TOML file
+        cells          the levels of a column's cell, where columns are not named after their
+                       cells; several columns of one cell are added up
+        quarters       living quarters by type
+        totals         what to do with rows that look like totals by their code
+        sums           what to do with rows that equal the sum of others
+        blank_counts   what counts that are not there are: "zero", or "withheld"
+        overlap        in how many cells or rows a person may be counted: the guarantee says what
+                       that means for one; where nobody says it, parts of others are looked for
+    """
+
+    kind = "counts"
+    file: FilePath
+    geography: GeographyTable
+    schema: Annotated[str, SchemaFile()]
+    cells: Mapping[str, Mapping[str, str]] | None = None
+    quarters: QuartersTable | None = None
+    totals: Totals = "refuse"
+    sums: Literal["refuse", "keep"] = "refuse"
+    blank_counts: BlankCounts = "refuse"
+    overlap: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_overlap(self.overlap)
+        if self.keys is not None:
+            self.keys.refuse_counted("it for a table of counts")
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The lowest level by its column."""
+        return alias_of_leaf(self.geography)
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.file
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of the schema, and the places of the list of units."""
+        return load_schema(self.schema), self.places(self.geography, self.totals)
+
+    def _known(self) -> dict[str, Any]:
+        return {
+            "public": self.public,
+            "read_off": self.places_read_off,
+            "one_person": one_of_counts(self.totals, self.choice, self.overlap, self.blank_counts),
+        }
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the counts, and the living quarters if there are any."""
+        people = read_counts(
+            self.file,
+            schema=load_schema(self.schema),
+            geography=self.geography,
+            columns=self.cells,
+            units=self.units,
+            units_from_data=self.units_from_data,
+            public=self.public,
+            totals=self.totals,
+            sums=self.sums,
+            blank_counts=self.blank_counts,
+            overlap=self.overlap,
+            choice=self.choice,
+            form=self.format,
+        )
+        if self.quarters is None:
+            return people
+        return self.quarters.join(people, self.geography, self.format)
+
+
+def read_counts(
+    path: AnyTable | str,
+    *,
+    schema: Schema | str,
+    geography: GeographyLike,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    units: AnyTable | str | None = None,
+    units_from_data: bool = False,
+    public: bool = False,
+    totals: Totals = "refuse",
+    sums: Literal["refuse", "keep"] = "refuse",
+    blank_counts: BlankCounts = "refuse",
+    overlap: int | None = None,
+    choice: RowChoice = EVERY_ROW,
+    form: Format = PLAIN,
+) -> Population:
+    """Read a wide table of counts: geography columns, then one column per cell.
+
+    ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
+    levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
+    zeros may have no column. ``totals`` says what to do with rows that look like totals by their
+    code, ``sums`` with those that equal the sum of others; columns of which some are parts of
+    others are refused unless ``overlap`` says in how many a person may be counted; the rest is as
+    for ``TableOfPeople``.
+    """
+    schema = load_schema(schema) if isinstance(schema, str) else schema
+    geography = geography_source(geography)
+    cells = _cell_columns(schema, columns)
+    optional = {column for column, cell in cells.items() if not schema.possible[cell]}
+    asked = [*geography.columns, *choice.columns]
+    rows = read_rows(table_of(path), [*asked, *cells], optional=optional - {*asked}, form=form)
+    present = {column: cell for column, cell in cells.items() if column in rows.frame.columns}
+    rows = without_totals(choice.of(rows), geography, totals)
+    problems = rows.problems()
+    check_codes(rows.frame, geography, problems)
+    counts = np.column_stack(
+        [whole_numbers(rows, column, problems, blank=blank_counts) for column in present]
+    )
+    problems.refuse()
+    if overlap is None or overlap == 1:
+        held = {column: _levels(schema, cell) for column, cell in present.items()}
+        refuse_columns_that_overlap(counts, held, rows.name, unsaid=overlap is None)
+    tree, unit, read_off = place_table(
+        rows, geography, units, distinct=True, totals=totals, from_data=units_from_data
+    )
+    if sums == "refuse":
+        refuse_sums(sums_of_others(counts, unit, tree), geography.codes(rows.frame)[-1], rows)
+    row, position = np.nonzero(counts)
+    cell = np.fromiter(present.values(), dtype=np.int32)[position]
+    note_impossible(schema, cell, problems, rows=row)
+    problems.refuse()
+    return Population(
+        rows.name,
+        schema,
+        tree,
+        unit[row],
+        cell,
+        counts[row, position],
+        public=public,
+        read_off=read_off,
+        reading=reading_of(rows, geography),
+        one_person=one_of_counts(totals, choice, overlap, blank_counts),
+    )
+
+
+def _cell_columns(
+    schema: Schema, columns: Mapping[str, Mapping[str, str]] | None
+) -> dict[str, int]:
+    if columns is None:
+        return {column: cell for cell, column in enumerate(schema.cell_names)}
+    cells = {column: schema.cell(**levels) for column, levels in columns.items()}
+    missing = set(np.flatnonzero(schema.possible).tolist()) - set(cells.values())
+    if missing:
+        raise InputError(
+            "columns",
+            place=f"cell {schema.cell_names[min(missing)]!r}",
+            found="no column",
+            expected="a column for every possible cell",
+        )
+    return cells
+
+
+def _levels(schema: Schema, cell: int) -> tuple[str, ...]:
+    at = np.unravel_index(cell, schema.shape)
+    return tuple(one.levels[int(k)] for one, k in zip(schema.attributes, at, strict=True))
+
+
+def one_of_counts(
+    totals: Totals, choice: RowChoice, overlap: int | None, blank_counts: BlankCounts
+) -> str:
+    """What one person is in a table of counts."""
+    one = "one person is one count in one cell of one row of the table"
+    one += several_times(overlap or 1) + nobodys(totals) + withheld(blank_counts)
+    return one + left_out_by(choice, ())
