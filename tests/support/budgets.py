@@ -23,10 +23,7 @@ PACKAGES = {
     "headcount_papers": ROOT / "papers" / "src" / "headcount_papers",
 }
 PEOPLE = "county,block,sex,age\n" + "".join(
-    f"{c},{c}{b},{'fm'[n % 2]},{n % 3}\n"
-    for c in "12"
-    for b in "123"
-    for n in range(5 + ord(b) % 3)
+    f"{c},{c}{b},{'fm'[n % 2]},{n % 3}\n" for c in "12" for b in "123" for n in range(7)
 )
 PLACES = "county,block\n" + "".join(f"{c},{c}{b}\n" for c in "12" for b in "123")
 CONFIG = """[population]
