@@ -11,13 +11,13 @@ from benchmarks.figures import Reading
 from benchmarks.golden_2020 import Golden2020, Verdict2020, judge_2020
 from benchmarks.golden_files import Golden, golden_problems
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.solve.batch import Batch
-from headcount.solve.check import violations
-from headcount.solve.failsafe import estimate, round_kept
-from headcount.solve.leastsquares import least_squares
-from headcount.solve.objective import objective, violation
-from headcount.solve.outcome import Status
-from headcount.solve.rounding import RoundingMethod, round_batch
+from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.failsafe import estimate, round_kept
+from headcount.topdown.solve.leastsquares import least_squares
+from headcount.topdown.solve.objective import objective, violation
+from headcount.topdown.solve.outcome import Status
+from headcount.topdown.solve.rounding import RoundingMethod, round_batch
 from tests.support.dense import on_variables, reopen, to_dense
 
 ABOVE = 1e-6

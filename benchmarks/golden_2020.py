@@ -10,14 +10,14 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.errors import InputError
-from headcount.mechanisms.topdown.choices import LevelPasses
-from headcount.solve.batch import Batch
-from headcount.solve.check import violations
-from headcount.solve.general import programme, solve_clarabel
-from headcount.solve.objective import family_margins, objective, violation
-from headcount.solve.outcome import Status
-from headcount.solve.passes import FitPass, fitting, solve_passes
-from headcount.solve.target_rounding import (
+from headcount.topdown.choices import LevelPasses
+from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.general import programme, solve_clarabel
+from headcount.topdown.solve.objective import family_margins, objective, violation
+from headcount.topdown.solve.outcome import Status
+from headcount.topdown.solve.passes import FitPass, fitting, solve_passes
+from headcount.topdown.solve.target_rounding import (
     RoundPass,
     margin_counts,
     round_passes,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.golden_2020 import Golden2020, read_golden_2020
 from headcount.arrays import Floats, Ints
 from headcount.errors import InputError
-from headcount.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch
 from tests.support.dense import Margin, from_dense, groups_keeping
 
 SIGNS = {"=": (True, True), "eq": (True, True), "ge": (True, False), "le": (False, True)}

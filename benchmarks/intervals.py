@@ -30,18 +30,18 @@ from benchmarks.noisy_trees import (
     places,
     settings,
 )
-from headcount.accuracy.components import Components
-from headcount.accuracy.estimate import BestEstimates, Coordinates
-from headcount.accuracy.kinds import LevelNoise, NoiseTree
-from headcount.accuracy.units import AnswerVariances
 from headcount.arrays import Floats, Ints
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
 from headcount.noise import KeyedNoise, RunKey
 from headcount.run.interval_table import IntervalFacts
 from headcount.run.intervals import ends, interval_pieces
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Query, every_cell
+from headcount.topdown.from_measurements import estimate_from, start_from
+from headcount.topdown.linear.components import Components
+from headcount.topdown.linear.estimate import BestEstimates, Coordinates
+from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
+from headcount.topdown.linear.units import AnswerVariances
 
 QUICK = {"replicates": 40, "share": 0.005}
 LOSSES: tuple[tuple[str, dict[str, Any]], ...] = (

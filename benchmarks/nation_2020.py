@@ -35,10 +35,10 @@ from benchmarks.nation_spine import (
 from benchmarks.product_2020 import one_pass, preset_2020
 from benchmarks.recheck import CAP_FACILITY, recheck, recheck_2020
 from headcount.errors import ConfigError
-from headcount.mechanisms.topdown.choices import QuartersBounds
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.progress import silent
 from headcount.tabulate import Counts
+from headcount.topdown.choices import QuartersBounds
+from headcount.topdown.mechanism import TopDown
 
 SMALLEST = 0.001
 SMALLER = (16, 4)

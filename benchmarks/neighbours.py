@@ -31,9 +31,6 @@ from headcount.arrays import Ints
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms import Measured
-from headcount.mechanisms.topdown.choices import QuartersBounds
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.restrict import restrict
 from headcount.privacy import (
     Loss,
     PureLoss,
@@ -44,6 +41,9 @@ from headcount.privacy import (
 )
 from headcount.run.protect import Prepared, prepare_data
 from headcount.tabulate import CELLS, Counts
+from headcount.topdown.choices import QuartersBounds
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.restrict import restrict
 from tests.support.neighbour_homes import DwellingFiles, Rng, quoted
 
 CASES = 20

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.figures import Reading, timed
 from headcount.arrays import Ints
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
-from headcount.noise.opendp_backend import opendp_sampler
+from tests.support.opendp_samplers import opendp_sampler
 
 LAWS: dict[str, Law] = {
     "geometric, scale 320": TwoSidedGeometric(Fraction(1, 320)),

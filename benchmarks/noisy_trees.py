@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pool import AGES, GROUPS, QUERIES
-from headcount.accuracy.estimate import BestEstimates, Coordinates
-from headcount.accuracy.units import AnswerClasses, AnswerVariances, unit_paths
 from headcount.addresses import step_words
 from headcount.arrays import Floats, Ints
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.accuracy import ExpectedErrors
-from headcount.mechanisms.topdown.answers import Classes, Planned, unit_classes
-from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.noise import KeyedNoise, Law, RunKey
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, Counts, Query, every_cell
 from headcount.tabulate.counts import every_level
+from headcount.topdown.accuracy import ExpectedErrors
+from headcount.topdown.answers import Classes, Planned, unit_classes
+from headcount.topdown.linear.estimate import BestEstimates, Coordinates
+from headcount.topdown.linear.units import AnswerClasses, AnswerVariances, unit_paths
+from headcount.topdown.measure import Measurements
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.planned import PlannedNoise, planned_noise
 
 SCHEMA = Schema((Attribute("group", GROUPS), Attribute("age", AGES)))
 WITH_ZEROS = Schema(

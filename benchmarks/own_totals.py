@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.figures import Reading
 from headcount.arrays import Flags, Floats, Ints
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.schema import Schema
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.planned import planned_noise
 
 LEVELS = ("county", "tract", "block_group")
 TOTAL = "total"

@@ -22,9 +22,9 @@ from benchmarks.two_samples import energy_p_value, means_p_value
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
 from headcount.mechanisms import protect
-from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.tabulate import Counts, Tabulated
+from headcount.topdown.choices import Invariant, QuartersBounds
+from headcount.topdown.mechanism import TopDown
 
 REPLICATES = 500
 FARTHEST = 3.5

@@ -21,10 +21,10 @@ from headcount.arrays import Floats
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
+from headcount.topdown.mechanism import TopDown
 
 GROUPS = ("hisp", "white", "black", "aian", "asian", "nhpi", "other", "two")
 AGES = ("minor", "adult")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.topdown.mechanism import TopDown
 
 
 def preset_2020(**keys: object) -> TopDown:

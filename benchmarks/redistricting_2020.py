@@ -26,7 +26,7 @@ from benchmarks.tracts_2020 import CELLS, TractPair, read_pairs
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
 from headcount.mechanisms import protect
-from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.topdown.mechanism import TopDown
 
 RUNS = 20
 HIGHEST = "tract"

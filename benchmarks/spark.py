@@ -196,8 +196,8 @@ def _release(population: Population, engine: Engine) -> str:
     """The digest of a seeded release."""
     from benchmarks.nation_2020 import digest_of
     from headcount.mechanisms import Context, protect
-    from headcount.mechanisms.topdown.mechanism import TopDown
     from headcount.storage import storage_at
+    from headcount.topdown.mechanism import TopDown
 
     mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
     with TemporaryDirectory() as folder:

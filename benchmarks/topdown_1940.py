@@ -77,9 +77,9 @@ def _release(
     """Released tables, the counts that were estimated at each level, and notes."""
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, protect
-    from headcount.mechanisms.topdown.mechanism import TopDown
-    from headcount.mechanisms.topdown.parts import PartFiles
     from headcount.storage import storage_at
+    from headcount.topdown.mechanism import TopDown
+    from headcount.topdown.parts import PartFiles
 
     mechanism = TopDown.from_preset("e2e-2018", epsilon=epsilon)
     with TemporaryDirectory() as folder:

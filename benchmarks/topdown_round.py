@@ -9,11 +9,12 @@ import numpy as np
 
 from benchmarks.figures import Reading, timed
 from headcount.arrays import Ints
-from headcount.solve.batch import Batch
-from headcount.solve.leastsquares import least_squares
-from headcount.solve.mip import Program, load, optimum, rounding_program
-from headcount.solve.network import SCALE, split
-from headcount.solve.rounding import round_batch
+from headcount.solve.mip import Program, load, optimum
+from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.leastsquares import least_squares
+from headcount.topdown.solve.network import SCALE, split
+from headcount.topdown.solve.rounding import round_batch
 from tests.support.dense import side_by_side
 from tests.support.problems import problem
 

@@ -18,11 +18,11 @@ from headcount.mechanisms.swapping._need import couples_for, partners_for
 from headcount.mechanisms.swapping._settling import settle
 from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population._cuts import last_cut
-from headcount.solve.leastsquares import least_squares
-from headcount.solve.rounding import round_batch
 from headcount.testing import warm
+from headcount.topdown.solve.leastsquares import least_squares
+from headcount.topdown.solve.rounding import round_batch
 from tests.both_ways import SEEN, both_ways, same
-from tests.solve.least_squares_cases import random_case
+from tests.topdown.solve.least_squares_cases import random_case
 
 PACKAGE = Path(headcount.__file__).parent
 SIGNS = bytes(b'a,"\n\r'[one % 5] for one in range(256))

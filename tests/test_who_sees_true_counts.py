@@ -68,7 +68,7 @@ def section() -> str:
 def test_the_functions_of_topdown_that_are_given_true_counts_are_those_in_the_docs():
     rows = re.findall(r"^\| `(\w+\.py)` \| (.*?) \| .* \|$", section(), re.MULTILINE)
     written = {name: set(re.findall(r"`([\w.]+)`", some)) for name, some in rows}
-    assert by_file(PACKAGE / "mechanisms" / "topdown") == written
+    assert by_file(PACKAGE / "topdown") == written
 
 
 def test_the_rooms_that_are_given_true_counts_are_those_in_the_docs():

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
     from headcount.init.read import bins as bins
     from headcount.init.read import levels as levels
     from headcount.init.read import read as read
-    from headcount.measurements import NoisyMeasurements as NoisyMeasurements
-    from headcount.measurements import read_measurements as read_measurements
     from headcount.mechanisms import Chain as Chain
     from headcount.mechanisms import Geometric as Geometric
     from headcount.mechanisms import Identity as Identity
@@ -90,14 +88,7 @@ if TYPE_CHECKING:
     from headcount.mechanisms.swapping.mechanism import HouseholdSwapping as HouseholdSwapping
     from headcount.mechanisms.swapping.risk import Risk as Risk
     from headcount.mechanisms.targeted_swapping import TargetedSwapping as TargetedSwapping
-    from headcount.mechanisms.topdown.choices import Grouped as Grouped
-    from headcount.mechanisms.topdown.choices import Invariant as Invariant
-    from headcount.mechanisms.topdown.choices import Marginal as Marginal
-    from headcount.mechanisms.topdown.choices import QuartersBounds as QuartersBounds
-    from headcount.mechanisms.topdown.choices import TableBounds as TableBounds
-    from headcount.mechanisms.topdown.mechanism import TopDown as TopDown
     from headcount.noise import KeyedNoise as KeyedNoise
-    from headcount.noise import OpenDPNoise as OpenDPNoise
     from headcount.noise import RunKey as RunKey
     from headcount.population import Households as Households
     from headcount.population import Population as Population
@@ -135,6 +126,14 @@ if TYPE_CHECKING:
     from headcount.schema import load_schema as load_schema
     from headcount.tabulate import Counts as Counts
     from headcount.tabulate import Query as Query
+    from headcount.topdown.choices import Grouped as Grouped
+    from headcount.topdown.choices import Invariant as Invariant
+    from headcount.topdown.choices import Marginal as Marginal
+    from headcount.topdown.choices import QuartersBounds as QuartersBounds
+    from headcount.topdown.choices import TableBounds as TableBounds
+    from headcount.topdown.measurements import NoisyMeasurements as NoisyMeasurements
+    from headcount.topdown.measurements import read_measurements as read_measurements
+    from headcount.topdown.mechanism import TopDown as TopDown
 
 
 def _homes() -> dict[str, str]:

@@ -216,7 +216,7 @@ METHODS = {
         *unless(INVARIANTS, invariant=()),
         *unless(BOUNDS, bounds=()),
         *TREE,
-        *unless(pool=False, pool_from="", prior="", failsafe_over=(), report_epsilon=0),
+        *unless(pool=False, pool_from="", failsafe_over=(), report_epsilon=0),
         *unless(nurse_nva_0=False),
     ),
 }
@@ -225,7 +225,7 @@ count."""
 
 ALONE = METHODS | {
     "person-swapping": Phrase("PersonSwapping", *SWAPPED_PERSONS, *unless(alike=())),
-    # What is made of answers, and not how they are drawn, is left out: pooling, a prior.
+    # What is made of answers, and not how they are drawn, is left out: pooling.
     "topdown": Phrase(
         "TopDown",
         Word("loss", LOSS),

@@ -17,9 +17,9 @@ both distributions, and so is a part without the base class of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, distributions
@@ -83,6 +83,7 @@ class Registry:
         group    entry points of others
         base     module and classes, one of which a part of others must extend
         tag      the attribute of a class, and the key of a config, that has its name
+        apart    parts of ours that have a room of their own, each with the module of its class
     """
 
     what: str
@@ -90,6 +91,7 @@ class Registry:
     group: str
     base: tuple[str, ...]
     tag: str = "name"
+    apart: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def ours(self) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ class Registry:
         spec = find_spec(self.package)
         folders = map(Path, (spec and spec.submodule_search_locations) or ())
         found = (name for folder in folders for name in self._named(folder))
-        return tuple(sorted(found))
+        return tuple(sorted({*found, *self.apart}))
 
     def _named(self, folder: Path) -> Iterator[str]:
         """Public modules of a folder, and packages in it, with a class of their own name."""
@@ -123,7 +125,8 @@ class Registry:
                 found=shown(name) if name is not None else "nothing",
                 expected=did_you_mean(name, self.names()) + _known_as(name, self.names()),
             )
-        module = import_module(f"{self.package}.{str(name).replace('-', '_')}")
+        own = f"{self.package}.{str(name).replace('-', '_')}"
+        module = import_module(self.apart.get(str(name), own))
         if hasattr(module, "__path__"):
             module = import_module(f"{module.__name__}.{self.what}")
         for value in vars(module).values():
@@ -242,6 +245,7 @@ MECHANISMS = Registry(
     "headcount.mechanisms",
     "headcount.mechanisms",
     base=("headcount.mechanisms", "PreTabular", "PostTabular"),
+    apart={"topdown": "headcount.topdown.mechanism"},
 )
 POPULATIONS = Registry(
     "population",

@@ -11,8 +11,8 @@ import pytest
 from benchmarks import resume
 from benchmarks.nation_files import write_nation
 from headcount.config.load import load_config
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.run.protect import protect_run
+from headcount.topdown.mechanism import TopDown
 from tests.run.town import interrupted, make_ledger, write_config, write_town
 
 RUN = 'ledger = "ledger.db"\ndataset = "town"\nseed = 3'

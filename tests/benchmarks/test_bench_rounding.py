@@ -9,11 +9,12 @@ import pytest
 
 from benchmarks import topdown_round
 from benchmarks.golden import measure
-from headcount.solve.failsafe import estimate, round_kept
-from headcount.solve.general import programme, solve_clarabel
-from headcount.solve.mip import minimise, rounding_program
-from headcount.solve.network import split
-from headcount.solve.objective import objective
+from headcount.solve.mip import minimise
+from headcount.topdown.solve.failsafe import estimate, round_kept
+from headcount.topdown.solve.general import programme, solve_clarabel
+from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.network import split
+from headcount.topdown.solve.objective import objective
 from tests.support.dense import Margin, from_dense, reopen
 
 SHAPE = (3, 2, 2)

@@ -21,9 +21,9 @@ from benchmarks.golden_2020 import (
 )
 from benchmarks.golden_files import golden_problems
 from headcount.errors import InputError
-from headcount.mechanisms.topdown.choices import LevelPasses
-from headcount.solve.passes import solve_passes
-from headcount.solve.target_rounding import round_passes, target_distance
+from headcount.topdown.choices import LevelPasses
+from headcount.topdown.solve.passes import solve_passes
+from headcount.topdown.solve.target_rounding import round_passes, target_distance
 from tests.support.dense import on_variables, to_dense
 
 

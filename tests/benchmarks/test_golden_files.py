@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.golden_files import Golden, golden_problems
 from headcount.errors import InputError
-from headcount.solve.leastsquares import least_squares
-from headcount.solve.objective import objective, violation
+from headcount.topdown.solve.leastsquares import least_squares
+from headcount.topdown.solve.objective import objective, violation
 from tests.support.dense import to_dense
 
 SHAPE, KIDS = (3, 2, 2), 2

@@ -11,8 +11,8 @@ from benchmarks import nation_2020 as bench
 from benchmarks.nation_people import LEVELS, nation_2020
 from benchmarks.product_2020 import preset_2020
 from headcount.errors import ConfigError
-from headcount.mechanisms.topdown import _task
-from headcount.mechanisms.topdown._estimate import estimate
+from headcount.topdown import _task
+from headcount.topdown._estimate import estimate
 
 SHARE = 0.001
 

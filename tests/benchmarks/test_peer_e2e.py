@@ -13,8 +13,8 @@ from benchmarks.peer_e2e import compare, measure, peer_settings
 from benchmarks.peer_files import read_peer
 from benchmarks.peer_tree import find_levels
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.topdown.choices import QuartersBounds
 from headcount.tabulate import Tabulated, tabulate
+from headcount.topdown.choices import QuartersBounds
 from tests.benchmarks.peer_folder import OTHER, PADDED, SHAPE, change, release, tiny_peer
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import pool
 from headcount.errors import InputError
-from tests.mechanisms.topdown.small import counts_of, tree
+from tests.topdown.small import counts_of, tree
 
 
 def write(folder: Path, *, blocks: int = 3) -> None:

@@ -11,8 +11,8 @@ from benchmarks import topdown_1940
 from benchmarks.recheck import constraints, recheck
 from benchmarks.topdown_1940 import measure, run_nation
 from headcount.errors import PrivacyError
-from headcount.mechanisms.topdown.restrict import restrict
 from headcount.tabulate import Counts, tabulate
+from headcount.topdown.restrict import restrict
 
 STATES = ("DE", "NV")
 
@@ -54,7 +54,7 @@ def test_the_truth_breaks_nothing_and_constraints_are_counted(population):
 
 
 def test_constraints_are_those_of_the_mechanism(population):
-    from headcount.mechanisms.topdown.mechanism import TopDown
+    from headcount.topdown.mechanism import TopDown
 
     mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
     counts = tabulate(population)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks import topdown_solve
-from headcount.solve.general import programme
-from headcount.solve.objective import violation
+from headcount.topdown.solve.general import programme
+from headcount.topdown.solve.objective import violation
 from tests.support.problems import SETTINGS, draw_noise, geometric_variance, problem
 
 

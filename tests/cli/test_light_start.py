@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("polars", "pyarrow", "numba", "scipy", "altair", "opendp", "pandas", "dp_accounting")
-LATER = ("altair", "vl_convert", "opendp", "dp_accounting", "pandas", "pyspark", "jinja2", "rich")
+HEAVY = ("polars", "pyarrow", "numba", "scipy", "altair", "pandas")
+LATER = ("altair", "vl_convert", "pandas", "pyspark", "jinja2", "rich")
 """What no run loads that draws no chart, counts on no other backend and talks to no terminal."""
 
 COMMAND = """

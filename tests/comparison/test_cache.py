@@ -84,9 +84,7 @@ def test_imports_inside_functions_count(home: Path):
 
 
 def test_data_counts_and_what_is_read_afterwards_does_not(home: Path):
-    assert "petti_flaxman_2020" in changed(
-        home, "headcount/mechanisms/topdown/presets/e2e-2018.toml"
-    )
+    assert "petti_flaxman_2020" in changed(home, "headcount/topdown/presets/e2e-2018.toml")
     assert "petti_flaxman_2020" in changed(home, "headcount_papers/us1940/data/published.toml")
     own = "headcount_papers/flaxman_2019"
     assert changed(home, *(f"{own}/{name}" for name in ("published.toml", "report.toml"))) == set()

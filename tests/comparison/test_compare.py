@@ -219,7 +219,7 @@ def test_losses_are_stated_in_the_unit_of_the_comparison():
 
 
 def test_a_rho_is_also_written_as_epsilon_at_a_delta():
-    from headcount.mechanisms.topdown.mechanism import TopDown
+    from headcount.topdown.mechanism import TopDown
 
     known = domain(unit=UnitOfPrivacy.ADD_REMOVE)
     chain = Chain.of(TopDown(rho=Fraction(1, 8), unit=UnitOfPrivacy.ADD_REMOVE))

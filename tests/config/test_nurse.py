@@ -8,10 +8,10 @@ import pytest
 
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import NURSE_NVA_0
 from headcount.run.protect import prepare_run
 from headcount.schema import load_schema
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.settings import NURSE_NVA_0
 
 PRESET = 'name = "topdown"\npreset = "e2e-2018"\nepsilon = 1\n'
 

@@ -52,7 +52,7 @@ BEFORE_DATA = {
         "mechanism.failsafe: found an unknown key, expected one of 'epsilon', "
         "'rho', 'unit', 'count_housemates', 'largest_household', 'levels', 'queries', 'recodes', "
         "'level_queries', 'invariant', 'bounds', 'passes', 'spine', 'bypass', 'pool', 'pool_from', "
-        "'prior', 'failsafe_over', 'report_epsilon', 'nurse_nva_0' and 1 more "
+        "'failsafe_over', 'report_epsilon', 'nurse_nva_0', 'preset' "
         "(did you mean 'failsafe_over'?)",
     ),
 }

@@ -558,7 +558,6 @@ def _rows_of_the_table() -> list[Example]:
                     "bypass": "state",
                     "pool": True,
                     "pool_from": "tract",
-                    "prior": "parent",
                     "queries": {
                         "cells": {"share": "1/2"},
                         "total": {"by": []},
@@ -581,11 +580,11 @@ def _rows_of_the_table() -> list[Example]:
             data=files.people,
         ),
         Example(
-            "opendp",
+            "workspace",
             more={
                 **population,
                 **mechanism("histogram", epsilon=1, clip="cell"),
-                "run": {"noise": "opendp", "engine": "local", "workspace": "elsewhere"},
+                "run": {"engine": "local", "workspace": "elsewhere"},
             },
             data=files.people,
         ),

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from headcount.cli.app import app, main
-from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.topdown.mechanism import TopDown
 from tests.docs import files
 from tests.docs.examples import Example, examples, find
 from tests.docs.pages import Block, blocks, commands, config_text, keys_of, table
-from tests.measurements.census import as_the_bureau_has_it, published
+from tests.topdown.measurements.census import as_the_bureau_has_it, published
 
 EXAMPLES = {example.name: example for example in examples()}
 NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}

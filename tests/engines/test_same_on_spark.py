@@ -30,7 +30,6 @@ from headcount.mechanisms.identity import Identity
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
@@ -38,6 +37,7 @@ from headcount.population.microdata import count_people, read_people
 from headcount.population.people_table import TableOfPeople
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.averaged import Averaged
 from headcount_papers.raked import Raked
 from headcount_papers.workload_s import workload_s
@@ -110,7 +110,7 @@ def test_a_release_is_the_same_on_every_engine(name, data, key, context, monkeyp
     whole = made(data, mechanism, key, InOrder())
     monkeypatch.setattr("headcount.mechanisms._noisy_cells.PIECE", 200_000)
     monkeypatch.setattr("headcount.mechanisms.swapping._donors.PIECE", 200)
-    monkeypatch.setattr("headcount.mechanisms.topdown._pool.NUMBERS_AT_ONCE", 10_000)
+    monkeypatch.setattr("headcount.topdown._pool.NUMBERS_AT_ONCE", 10_000)
     by_files = ByFiles()
     assert made(data, mechanism, key, by_files) == whole
     assert by_files.done > 1  # in several pieces

@@ -22,13 +22,13 @@ from headcount.engines.spark import SparkEngine
 from headcount.errors import RunError
 from headcount.geography.geography import regular
 from headcount.mechanisms import Context, Tabulated, protect
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.noise.source import KeyKind
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.storage import storage_at
 from headcount.tabulate import Counts
+from headcount.topdown.mechanism import TopDown
 from tests.engines.search import forms_of, found
 from tests.engines.spark import end_java, spark
 

@@ -262,7 +262,7 @@ RUNS: dict[str, tuple[base.Tree, dict[str, Any]]] = {
     "identity": (base.IDENTITY, {}),
     "geometric": (GEOMETRIC, {"seed": 5, **SPEND}),
     "topdown": (base.TOPDOWN, {"seed": 6}),
-    "averaged": (base.MECHANISMS[3], {"noise": "opendp"}),
+    "averaged": (base.MECHANISMS[3], {}),
     "swapping": (base.SWAPPING, {"seed": 7}),
 }
 

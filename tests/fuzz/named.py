@@ -11,7 +11,7 @@ import polars as pl
 
 from tests.docs.files import extract
 from tests.fuzz import base, mutate
-from tests.mechanisms.topdown.presets_2020 import tables
+from tests.topdown.presets_2020 import tables
 
 
 def damage(path: Path, random: Random) -> None:

@@ -95,10 +95,7 @@ def _run(random: Random, make: Maker, domain: Domain | None) -> tuple[list[str],
     run = ['out = "out"']
     if random.random() < 0.6:
         run += ['ledger = "ledger.db"', 'dataset = "data"']
-    keyless = make in (_geometric, _raked, _averaged, _histogram, _topdown)
-    if keyless and random.random() < 0.1:
-        run.append('noise = "opendp"')
-    elif random.random() < 0.4:
+    if random.random() < 0.4:
         run.append(f"seed = {random.randrange(10**18)}")
     published: list[str] = []
     if make in (_topdown, _in_quarters) and random.random() < 0.5:

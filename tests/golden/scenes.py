@@ -44,8 +44,7 @@ def config_text(name: str) -> str:
     people = case.get("own") or CASES["populations"][case.get("population", "town")]
     steps = case["mechanism"]
     steps = steps if steps.startswith("[[mechanism]]") else f"[mechanism]\n{steps}"
-    seed = "" if "opendp" in case.get("run", "") else f"seed = {SEED}\n"
-    run = f'[run]\nout = "out"\n{seed}{case.get("run", "")}\n'
+    run = f'[run]\nout = "out"\nseed = {SEED}\n{case.get("run", "")}\n'
     return f"{run}\n[population]\n{people}\n{steps}\n"
 
 

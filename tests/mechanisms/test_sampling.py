@@ -14,7 +14,7 @@ from headcount.geography import regular
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
 from headcount.mechanisms._seeded import cipher_words, generator
 from headcount.mechanisms.sampling import choose, sample_counts
-from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
+from headcount.noise import KeyedNoise, RunKey, Stream
 from headcount.population import Population, uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
@@ -232,7 +232,7 @@ def test_the_generator_hangs_on_key_stream_and_run():
         generator(noise, stream, 1),
         generator(noise, elsewhere, 0),
         generator(other, stream, 0),
-        generator(OpenDPNoise(), stream, 0),
+        generator(KeyedNoise(RunKey.from_os(), "sampling", b"", b""), stream, 0),
     ):
         assert one.integers(1 << 60) != first
 

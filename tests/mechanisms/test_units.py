@@ -12,7 +12,6 @@ import pytest
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.geography import regular
 from headcount.mechanisms import Chain, Geometric, protect
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import TwoSidedGeometric
 from headcount.population import Population, cut_households
 from headcount.population.dwellings import Households
@@ -21,6 +20,7 @@ from headcount.population.towns import towns
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
 from headcount.tabulate import Tabulated, tabulate
+from headcount.topdown.mechanism import TopDown
 from headcount.typed import from_table
 from headcount_papers.averaged import Averaged
 from headcount_papers.histogram import Histogram

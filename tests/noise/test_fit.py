@@ -8,9 +8,9 @@ import pytest
 
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.balls import precision
-from headcount.noise.opendp_backend import opendp_sampler
 from headcount_papers.frame.published_noise import GeometricByRatio
 from tests.support.noise_fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
+from tests.support.opendp_samplers import opendp_sampler
 
 FULL = 10_000_000
 LAWS: dict[str, Law] = {

@@ -18,7 +18,8 @@ DIRECT = "mechanism,epsilon,event,k,log_ratio,audit_epsilon_lower,confidence"
 
 
 def run(out: Path, *, seed: int) -> Path:
-    return run_study("flaxman-2019", out, Settings(seed=seed, replicates=1))
+    few = Settings(seed=seed, replicates=1, direct_runs=50, audit_runs=500)
+    return run_study("flaxman-2019", out, few)
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ from headcount.comparison.study import Work
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.tally import median_of, pair_counts, summarise
 from headcount.mechanisms import Tabulated, protect
-from headcount.mechanisms.topdown import measure
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.tabulate import Query
+from headcount.topdown import measure
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.planned import planned_noise
 from headcount_papers.frame.claims import COLUMNS as VERDICTS
 from headcount_papers.petti_flaxman_2020 import draws as draws_room
 from headcount_papers.petti_flaxman_2020 import scores as scores_room

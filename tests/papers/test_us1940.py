@@ -84,9 +84,7 @@ def test_a_state_is_the_same_with_or_without_others(small: tuple[Population, Qua
 
 
 def test_the_guarantee_says_what_one_person_is(small: tuple[Population, Quarters]) -> None:
-    made = complete_guarantee(
-        tabulate(small[0]), Geometric(epsilon=Fraction(1)), key_kind="secret", backend="keyed"
-    )
+    made = complete_guarantee(tabulate(small[0]), Geometric(epsilon=Fraction(1)), key_kind="os")
     said = "The unit of privacy: one person is one of the people who were generated."
     assert said in made.sentences()
 

@@ -20,9 +20,9 @@ from headcount.population.households import HouseholdTables
 from headcount.population.redistricting_2020 import Redistricting2020
 from headcount_papers.ipums1940 import Ipums1940
 from tests.docs import files
-from tests.mechanisms.topdown.presets_2020 import tables
 from tests.papers.test_ipums1940 import Person, Record, Unit
 from tests.papers.test_ipums1940 import write as write_extract
+from tests.topdown.presets_2020 import tables
 
 
 def same_places(one: Geography | None, other: Geography | None) -> bool:

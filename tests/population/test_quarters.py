@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.population.quarters import Quarters
-from tests.mechanisms.topdown.small import tree
+from tests.topdown.small import tree
 
 PLACES = tree(("block", [2]))
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 
 from headcount.geography.spine import LEVELS
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, ZCDPLoss, zcdp_to_approximate
 from headcount.privacy.certificate import MeasuredLoss, attribute_losses, leaf_losses
 from headcount.schema.load import load_schema
-from tests.mechanisms.topdown.presets_2020 import full_tree
+from headcount.topdown.mechanism import TopDown
+from tests.topdown.presets_2020 import full_tree
 
 PERSONS = TopDown.from_preset("redistricting-2020-us")
 SCHEMA = load_schema("redistricting-2020")

@@ -174,17 +174,28 @@ def test_what_a_killed_writer_left_behind_is_swept(directory: RunDirectory):
     with directory.held():
         begin(directory)
         directory.release.mkdir()
-        directory.noise.mkdir()
         left = [
             directory.release / ".whole.parquet.0123456789ab.tmp",
             directory.internal / ".run.json.0123456789ab.tmp",
-            directory.noise / ".x.npy.0123456789ab.tmp",
-            directory.noise / "x.npy",
         ]
         for path in left:
             path.write_text("part")
-        assert sorted(directory.written()) == sorted([left[0], *left[2:]])
+        assert directory.written() == left[:1]
         directory.finish()
         assert not [path for path in left if path.exists()]
-        assert not directory.noise.exists()
+        assert sorted(p.name for p in directory.internal.iterdir()) == ["lock", "run.json"]
+
+
+def test_noise_that_an_older_version_wrote_down_counts_as_drawn_and_is_destroyed(
+    directory: RunDirectory,
+):
+    with directory.held():
+        begin(directory)
+        recorded = directory.internal / "noise"
+        recorded.mkdir()
+        files = [recorded / name for name in (".x.npy.0123456789ab.tmp", "x.npy")]
+        for path in files:
+            path.write_text("draws")
+        assert sorted(directory.written()) == files
+        directory.finish()
         assert sorted(p.name for p in directory.internal.iterdir()) == ["lock", "run.json"]

@@ -32,21 +32,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import opendp.prelude  # noqa: F401
 from scipy.sparse import csr_array
 
 import headcount.run.protect
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.noise import OpenDPNoise, RunKey, Stream, TwoSidedGeometric
+from headcount.noise import RunKey
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
 from headcount.run._making import make_release
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.raked import Raked
 
 ROOT = Path(headcount.__file__).parent
@@ -54,13 +53,12 @@ WATCHED = {
     str(ROOT / name)
     for name in (
         "files.py",
-        "mechanisms/topdown/parts.py",
+        "topdown/parts.py",
         "run/protect.py",
         "run/_limits.py",
         "run/_receipt.py",
         "noise/keyed.py",
         "noise/_keys.py",
-        "noise/recorded.py",
         "privacy/ledger.py",
         "privacy/_ledger_rows.py",
         "privacy/_ledger_store.py",
@@ -195,7 +193,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Load the compiled loops by releases in memory, and OpenDP: slow, and without threads."""
+    """Load the compiled loops by releases in memory, without threads."""
     schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
     parents = [np.empty(0, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for n in (1, 3))]
     units = ["whole"], ["a"], ["a1", "a2", "a3"]
@@ -212,7 +210,6 @@ def warm_up() -> None:
     }
     for mechanism in (Raked(epsilon=half), TopDown(**keys)):
         protect(Tabulated.of(counts), mechanism, seed=0)
-    OpenDPNoise().draw(Stream("warm", "up", 10), TwoSidedGeometric(Fraction(1)), draws=range(1))
 
 
 def main() -> None:

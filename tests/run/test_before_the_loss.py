@@ -118,25 +118,13 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused(
 ):
     planned = prepare_run(load_config(write_config(town, mechanism='name = "raked"\nepsilon = 1')))
     domain = planned.counts.schema, planned.counts.geography
-    needed = planned.mechanism.table_bytes(*domain, backend="table")
+    needed = planned.mechanism.table_bytes(*domain)
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
     monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')
     assert "raked: memory: found tables that need up to 3.0 KiB at once, expected at most" in said
     monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed)
     protect_run(write_config(town, mechanism='name = "raked"\nepsilon = 1', out="fits"))
-
-
-def test_noise_to_record_beyond_the_free_disk_is_refused(
-    town: Path, monkeypatch: pytest.MonkeyPatch
-):
-    from types import SimpleNamespace
-
-    monkeypatch.setattr(
-        "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
-    )
-    said = refused(town, 'name = "averaged"\nepsilon = 1', run='noise = "opendp"')
-    assert "averaged: run.noise: found 0.9 KiB of noise to record before use" in said
 
 
 def test_pooled_answers_beyond_the_free_disk_are_refused(

@@ -13,7 +13,6 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
 from headcount.geography.geography import regular
-from headcount.measurements import read_measurements
 from headcount.mechanisms import Chain
 from headcount.mechanisms.sampling import Sampling
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy
@@ -25,6 +24,7 @@ from headcount.run.estimate import estimate_run
 from headcount.run.evaluate import evaluate_run
 from headcount.run.plan import plan_of_measurements
 from headcount.run.protect import prepare_run, protect_run
+from headcount.topdown.measurements import read_measurements
 from tests.run.town import write_config, write_town
 
 LEDGER = 'ledger = "ledger.db"\ndataset = "town"'

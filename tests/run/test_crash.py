@@ -25,13 +25,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import protect
-from headcount.noise import OpenDPNoise
-from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.run.evaluate import open_run
 from tests.run import crash_driver
 from tests.run.town import (
     LEDGER,
@@ -160,7 +156,7 @@ def faults(home: Path, whole: dict[str, bytes]) -> list[str]:
         found.append(f"files: {sorted(release)}")
     found += [f"{name} differs" for name in whole if release.get(name) != whole[name]]
     inside = {path.name for path in (home / "out/internal").iterdir()}
-    secret = {"run.key", "noise", "levels"} | {name for name in inside if name.endswith(".tmp")}
+    secret = {"run.key", "levels"} | {name for name in inside if name.endswith(".tmp")}
     if inside & secret or not inside >= {"config.json", "lock", "run.json"}:
         found.append(f"internal: {inside}")
     return found
@@ -282,52 +278,6 @@ def test_topdown_killed_in_states_of_what_it_alone_writes(
         shutil.rmtree(home)
     assert len(written) > 3  # with no file, one, and so on for each of the three levels
     assert files is None or written == set(range(files + 1))
-
-
-OPENDP = 'noise = "opendp"'
-
-
-@pytest.mark.slow
-def test_kills_after_opendp_has_drawn(drive: Driver, begin: Begin, tmp_path: Path):
-    """Once all noise is recorded, the run resumes to the same release."""
-    start = begin(run=OPENDP, at="write_release")
-    assert len(contents(start.home / "out/internal/noise")) == 3
-    for line in start.states("internal/noise"):  # which is now taken away, file by file
-        home = start.copy(tmp_path / f"line-{line}")
-        assert drive(home, line=line)["ended"] == "killed"
-        assert drive(home)["ended"] == "finished"
-        assert faults(home, start.whole) == [], line
-        shutil.rmtree(home)
-
-
-@pytest.mark.slow
-def test_kills_while_opendp_draws(drive: Driver, begin: Begin, tmp_path: Path):
-    """What was recorded before the kill is what is released: nothing is drawn a second time."""
-    start = begin(run=OPENDP)
-    states = start.states("internal/noise")
-    recorded = set()
-    for line in [*states[:3], *states[3:10:3]]:  # the first file as it is made, the others made
-        home = start.copy(tmp_path / f"line-{line}")
-        noise = home / "out/internal/noise"
-        assert drive(home, line=line)["ended"] == "killed"
-        assert unpaid(home) == []
-        first = {n: c for n, c in contents(noise).items() if n.endswith(".npy")}
-        recorded.add(len(first))
-        if not (home / "out/release/manifest.json").exists():
-            assert drive(home, at="write_release")["ended"] == "killed"
-            second = contents(noise)
-            assert {name: second.get(name) for name in first} == first
-            shutil.copytree(noise, home / "noise")
-        assert drive(home)["ended"] == "finished"
-        made, planned = open_run(home / "out")
-        if (home / "noise").exists():
-            replay = RecordedNoise(OpenDPNoise(), home / "noise")
-            expected = protect(planned.data, planned.mechanism, replay)
-            for level, table in expected.as_counts().tables.items():
-                np.testing.assert_array_equal(made.as_counts().tables[level], table)
-        assert faults(home, contents(home / "out/release")) == []
-        shutil.rmtree(home)
-    assert recorded == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(

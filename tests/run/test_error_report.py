@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 import headcount as hc
 from headcount.cli.app import app
 from headcount.errors import ConfigError, InputError, RunError
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
-from headcount.mechanisms.topdown.rerun import released_counts, rerun
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release.store import read_stored
 from headcount.run.error_report import made_how, report_errors
 from headcount.run.estimate import estimate_run
 from headcount.run.protect import protect_run
+from headcount.topdown.from_measurements import PublishedStart, start_from
+from headcount.topdown.rerun import released_counts, rerun
 from tests.run.test_topdown_protect import INVARIANT, QUERIES, TOWN, WHOLE
 from tests.run.town import UNITS, contents, people, write_config, write_town
 

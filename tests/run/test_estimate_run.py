@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.errors import ConfigError, InputError, RunError
-from headcount.mechanisms.topdown import descend
-from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.release.store import read_release
 from headcount.run.close import close_run
 from headcount.run.estimate import check_estimate, estimate_run
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
+from headcount.topdown import descend
+from headcount.topdown._level import prepare_level
 from tests.run.test_topdown_protect import ALL, TOWN, WHOLE, tables
 from tests.run.town import UNITS, Stop, contents, make_ledger, people, write_config, write_town
 

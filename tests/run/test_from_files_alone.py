@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import headcount as hc
 from headcount.cli.app import app
-from headcount.mechanisms.topdown.from_measurements import start_from
 from headcount.run.protect import protect_run
+from headcount.topdown.from_measurements import start_from
 from tests.run.town import MICRODATA, write_config, write_town
 
 SETTINGS = """name = "topdown"

@@ -13,20 +13,20 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from headcount.accuracy import estimate
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.topdown.from_measurements import (
-    PublishedStart,
-    estimate_from,
-    start_from,
-)
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.release import CountsRelease
 from headcount.run.intervals import ends, interval_pieces, intervals
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts
-from tests.mechanisms.topdown import test_topdown_spine as spine
-from tests.mechanisms.topdown.small import (
+from headcount.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    start_from,
+)
+from headcount.topdown.linear import estimate
+from headcount.topdown.mechanism import TopDown
+from tests.topdown import test_topdown_spine as spine
+from tests.topdown.small import (
     OCCUPIED,
     VILLAGE,
     add_up,
@@ -36,7 +36,7 @@ from tests.mechanisms.topdown.small import (
     village,
     zcdp,
 )
-from tests.mechanisms.topdown.test_topdown_from_measurements import published
+from tests.topdown.test_topdown_from_measurements import published
 
 SCHEMA = Schema(
     (Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))),

@@ -14,18 +14,18 @@ import pytest
 from scipy.sparse import csr_array
 
 import headcount as hc
-from headcount.accuracy import limits
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
-from headcount.mechanisms.topdown.nudged import NudgedAnswers, nudged
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
 from headcount.run import _measured_errors, error_report
 from headcount.run._measured_errors import PART, SQUARES, Made, measured_squares, with_measured
 from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
-from tests.mechanisms.topdown import test_topdown_spine as spine
-from tests.mechanisms.topdown.small import keyed, zcdp
+from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
+from headcount.topdown.linear import limits
+from headcount.topdown.nudged import NudgedAnswers, nudged
+from tests.topdown import test_topdown_spine as spine
+from tests.topdown.small import keyed, zcdp
 
 SCHEMA = hc.Schema((hc.Attribute("kind", ("a", "b", "c")), hc.Attribute("age", ("x", "y"))))
 COUNTIES, TRACTS = 12, 480
@@ -33,10 +33,8 @@ KEYS: dict[str, Any] = {
     "levels": {"whole": "1/10", "county": "17/20", "tract": "1/20"},
     "queries": {"cells": {"share": "9/10"}, "total": {"by": (), "share": "1/10"}},
 }
-MECHANISM = hc.TopDown(
-    rho=Fraction(1, 2), unit=hc.UnitOfPrivacy.ADD_REMOVE, pool=True, prior="parent", **KEYS
-)
-"""Tracts are hardly measured and drawn towards their county: the release understates its errors."""
+MECHANISM = hc.TopDown(rho=Fraction(1, 2), unit=hc.UnitOfPrivacy.ADD_REMOVE, pool=True, **KEYS)
+"""Tracts are hardly measured, and their small counts cannot be negative."""
 
 
 class Published(NamedTuple):
@@ -90,12 +88,10 @@ def _rows(table: pl.DataFrame, query: str) -> dict[str, Any]:
     return table.filter(level="tract", query=query, sizes="all").row(0, named=True)
 
 
-def test_measurements_tell_errors_that_the_release_understates(published: Published):
+def test_measurements_tell_the_true_errors(published: Published):
     found = hc.error_report(published.release, published.start, runs=6)
     assert found.without_measurements == ""
     total, cells = (_rows(found.table, query) for query in ("total", "cells"))
-    assert cells["rmse"] < 0.96 * np.sqrt(published.true["cells"])  # the release alone
-    assert cells["rmse"] < cells["measured"]
     for row, query in ((total, "total"), (cells, "cells")):
         true = np.sqrt(published.true[query])
         assert abs(row["measured"] - true) < max(0.05 * true, 3 * row["measured_error"])

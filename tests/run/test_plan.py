@@ -17,17 +17,17 @@ from headcount.cli.app import app
 from headcount.errors import ConfigError, InputError
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling
-from headcount.mechanisms.topdown.accuracy import ExpectedErrors
-from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey
 from headcount.run.plan import plan, suggested, with_changes
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
-from tests.accuracy.oracle import dense_errors
-from tests.mechanisms.topdown import test_topdown_spine as spine
-from tests.mechanisms.topdown.small import zcdp
+from headcount.topdown.accuracy import ExpectedErrors
+from headcount.topdown.measure import Measurements
+from headcount.topdown.mechanism import TopDown
+from tests.topdown import test_topdown_spine as spine
+from tests.topdown.linear.oracle import dense_errors
+from tests.topdown.small import zcdp
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))
 PLACES = regular(children=4, depth=2)

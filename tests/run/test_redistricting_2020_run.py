@@ -21,7 +21,6 @@ from headcount.counted import CountsOf
 from headcount.errors import HeadcountError, InputError, RunError
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms import protect
-from headcount.mechanisms.topdown.rerun import settings_from_json
 from headcount.population.redistricting_2020 import read_persons_2020
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
 from headcount.release import _mdf_2020
@@ -32,7 +31,8 @@ from headcount.run.compare import compare_run
 from headcount.run.error_report import error_report
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
-from tests.mechanisms.topdown.presets_2020 import tables
+from headcount.topdown.rerun import settings_from_json
+from tests.topdown.presets_2020 import tables
 
 RHO, RHO_OF_HOMES = Fraction(293_764, 114_921), Fraction(11_417_641, 152_349_649)
 LEDGER, DATASET = "ledger.db", "census"

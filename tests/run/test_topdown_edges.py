@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError, RunError
-from headcount.mechanisms.topdown import descend
-from headcount.mechanisms.topdown._parents import chunks
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.run.protect import protect_run
+from headcount.topdown import descend
+from headcount.topdown._parents import chunks
 from tests.run.test_crash import TOPDOWN
 from tests.run.town import LEDGER, MICRODATA, UNITS, make_ledger, people, write_config, write_town
 

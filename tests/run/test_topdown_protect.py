@@ -12,11 +12,11 @@ import pytest
 
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
 from headcount.evaluation.evaluate import evaluation_report
-from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
+from headcount.topdown._level import prepare_level
 from tests.run.town import (
     LEDGER,
     MICRODATA,
@@ -62,9 +62,8 @@ def tables(release: Path) -> dict[str, bytes]:
     return {name: data for name, data in contents(release).items() if name.endswith(".parquet")}
 
 
-@pytest.mark.parametrize("noise", ["table", "opendp"])
-def test_counts_people_quarters_measurements_and_receipt(town: Path, noise: str):
-    config = write_config(town, population=TOWN, mechanism=WHOLE, run=f'{ALL}\nnoise = "{noise}"')
+def test_counts_people_quarters_measurements_and_receipt(town: Path):
+    config = write_config(town, population=TOWN, mechanism=WHOLE, run=ALL)
     out = protect_run(config)
     release, planned = open_run(out)
     measured = {
@@ -92,13 +91,12 @@ def test_counts_people_quarters_measurements_and_receipt(town: Path, noise: str)
     assert sorted(contents(out / "internal")) == kept
 
 
-@pytest.mark.parametrize("noise", ["table", "opendp"])
 @pytest.mark.parametrize("level", ["county", "tract"])
 def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
-    town: Path, level: str, noise: str, monkeypatch: pytest.MonkeyPatch
+    town: Path, level: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """All noise is written down or keyed: a second end of the same run is the first one."""
-    config = write_config(town, population=TOWN, mechanism=WHOLE, run=f'{ALL}\nnoise = "{noise}"')
+    """All noise is keyed: a second end of the same run is the first one."""
+    config = write_config(town, population=TOWN, mechanism=WHOLE, run=ALL)
 
     def stop(name, **named):
         if name == level:
@@ -106,7 +104,7 @@ def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
         return prepare_level(name, **named)
 
     with monkeypatch.context() as patch:
-        break_after_rehearsal(patch, "headcount.mechanisms.topdown.descend.prepare_level", stop)
+        break_after_rehearsal(patch, "headcount.topdown.descend.prepare_level", stop)
         with pytest.raises(Stop):
             protect_run(config)
     done = ["whole", "county", "tract"].index(level)
@@ -123,11 +121,10 @@ def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
     assert not half.exists()
 
 
-@pytest.mark.parametrize("noise", ["table", "opendp"])
-def test_what_is_published_is_what_was_used(town: Path, noise: str):
+def test_what_is_published_is_what_was_used(town: Path):
     """A root that is neither bounded nor measured otherwise is its answers, negative ones 0."""
     alone = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
-    run = f'{LEDGER}\npublish = ["measurements"]\nnoise = "{noise}"'
+    run = f'{LEDGER}\npublish = ["measurements"]'
     out = protect_run(write_config(town, population=TOWN, mechanism=alone, run=run))
     release, planned = open_run(out)
     frame = pl.read_parquet(out / "release/measurements/whole.parquet/DPQuery/*.parquet")

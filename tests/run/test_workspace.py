@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, HeadcountError, RunError
-from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import write_release
@@ -21,6 +20,7 @@ from headcount.run.close import close_run
 from headcount.run.protect import protect_run
 from headcount.storage import Storage, storage_at
 from headcount.storage.s3 import S3Storage
+from headcount.topdown._level import prepare_level
 from tests.run.town import (
     LEDGER,
     Stop,
@@ -79,7 +79,7 @@ def break_off(config: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         return prepare_level(name, **named)
 
     with monkeypatch.context() as patch:
-        break_after_rehearsal(patch, "headcount.mechanisms.topdown.descend.prepare_level", stop)
+        break_after_rehearsal(patch, "headcount.topdown.descend.prepare_level", stop)
         with pytest.raises(Stop):
             protect_run(config)
     return RunDirectory(config.parent / "out").require_facts().run_id

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.solve.batch import NO_BOUND, Batch
+from headcount.topdown.solve.batch import NO_BOUND, Batch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,12 +22,12 @@ from headcount.arrays import Ints
 from headcount.errors import HeadcountError
 from headcount.fields import Pairs
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal, TableBounds
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.recoded import RecodedQuery
 from headcount.noise import KeyedNoise, RunKey
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Counts, Query
+from headcount.topdown.choices import Grouped, Invariant, Marginal, TableBounds
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.recoded import RecodedQuery
 
 _EPSILONS = ("1/50", "1/10", "1/2", "2")
 

@@ -21,12 +21,12 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, every_cell
+from headcount.topdown.measure import Measurements
+from headcount.topdown.settings import TopDownSettings
 from tests.support.audit_trials import AuditTrials, audit_trials
 
 Build = Callable[..., Measurements]

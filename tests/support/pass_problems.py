@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.solve.batch import Batch
-from headcount.solve.passes import FitPass
-from headcount.solve.target_rounding import RoundPass
+from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.passes import FitPass
+from headcount.topdown.solve.target_rounding import RoundPass
 from tests.support.dense import Margin, from_dense, groups_keeping
 
 SHAPE = (3, 2, 2, 4)  # type, adult, hispanic, race

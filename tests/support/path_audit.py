@@ -32,17 +32,17 @@ import numpy as np
 from headcount.arrays import Flags, Floats, Ints
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
-from headcount.mechanisms.topdown.answers import unit_classes
-from headcount.mechanisms.topdown.choices import Marginal
-from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.planned import planned_noise
-from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import DiscreteGaussian, KeyedNoise, Noise, RunKey, TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.counts import sparse_counts
+from headcount.topdown.answers import unit_classes
+from headcount.topdown.choices import Marginal
+from headcount.topdown.measure import Measurements
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.planned import planned_noise
+from headcount.topdown.settings import TopDownSettings
 from tests.support.audit_trials import AuditTrials, audit_trials
 from tests.support.measuring_audit import Build
 from tests.support.zcdp_audit import rho_trials

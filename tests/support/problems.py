@@ -15,7 +15,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
-from headcount.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch
 from tests.support.dense import Margin, from_dense, groups_keeping
 
 TYPES = 8  # households, and seven types of group quarters

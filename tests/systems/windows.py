@@ -32,8 +32,8 @@ NAMES = (
 
 LIBRARIES = (
     *("altair", "charset_normalizer", "clarabel", "concurrent.futures", "cryptography"),
-    *("ctypes", "dp_accounting", "fastexcel", "filelock", "flint", "highspy", "jinja2"),
-    *("markdown_it", "multiprocessing", "numba", "numpy", "opendp", "piqp", "polars"),
+    *("ctypes", "fastexcel", "filelock", "flint", "highspy", "jinja2"),
+    *("markdown_it", "multiprocessing", "numba", "numpy", "piqp", "polars"),
     *("pyarrow.parquet", "pydantic", "pyreadstat", "rich.progress", "scipy.optimize"),
     *("scipy.sparse", "scipy.stats", "sqlite3", "subprocess", "tempfile", "typer", "vl_convert"),
 )

@@ -72,7 +72,7 @@ class Raked(Noisy):
             shared_equally += zeros
         return CountsOutcome(tables, {"raked_from_a_zero_sum": shared_equally})
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
         """Dense tables of every level."""
         units = sum(geography.size(level) for level in geography.levels)
         return units * schema.size * SCALAR * COPIES

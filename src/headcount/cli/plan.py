@@ -13,10 +13,10 @@ from headcount.cli.options import AsJson, named_area
 from headcount.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headcount.accuracy.shares import Goal
-    from headcount.mechanisms.topdown.accuracy import ExpectedError
-    from headcount.mechanisms.topdown.mechanism import TopDown
     from headcount.run.plan import NamedArea, Plan
+    from headcount.topdown.accuracy import ExpectedError
+    from headcount.topdown.linear.shares import Goal
+    from headcount.topdown.mechanism import TopDown
 
 READ_SO = (
     'All numbers are {}: 19 of 20 counts are within them. "answer" is a noisy answer as it is '

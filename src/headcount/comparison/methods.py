@@ -136,7 +136,7 @@ def refuse_domain(chain: Chain, domain: Domain) -> None:
             raise _Unfit("it swaps whole households, and who lives with whom is not known here")
     chain.guarantee(schema, geography)
     chain.plan(schema, geography)
-    tables, most = chain.table_bytes(schema, geography, backend="table"), memory_limit()
+    tables, most = chain.table_bytes(schema, geography), memory_limit()
     if tables > most:
         raise _Unfit(
             f"its tables need up to {gib(tables)} at once, and this machine has {gib(most)}"

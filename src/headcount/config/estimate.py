@@ -12,10 +12,10 @@ from typing import Annotated, Any
 from headcount.config.settings import OutputSettings
 from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import FilePath
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.numbers import shown
 from headcount.schema.load import SchemaFile
 from headcount.toml_files import read_toml
+from headcount.topdown.mechanism import TopDown
 from headcount.typed import from_table, located, shaping, to_table
 
 

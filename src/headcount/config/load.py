@@ -90,7 +90,7 @@ def load_measures(path: Path) -> tuple[Metric | Attack, ...]:
     return tuple(one for parts in found for one in parts)
 
 
-def read_config(data: Any, *, source: str) -> Config:
+def read_config(data: Any, *, source: str, settings: type[RunSettings] = RunSettings) -> Config:
     """A config from the tables of a file; paths as they stand there."""
     if not isinstance(data, Mapping):
         raise ConfigError(source, found=shown(data), expected="a table")
@@ -99,7 +99,7 @@ def read_config(data: Any, *, source: str) -> Config:
     if _given(data, "mechanism", source) == []:
         raise ConfigError(source, place="mechanism", found="none", expected="one or more")
     parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
-    run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
+    run = from_table(settings, _given(data, "run", source), source=source, place="run")
     cases = _cases(data.get("case", []), source=source)
     foreign = from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
     choice = _choice(data, source)

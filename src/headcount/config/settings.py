@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from headcount.attacks import Attack
 from headcount.engines import EngineName
@@ -70,7 +71,6 @@ class RunSettings(OutputSettings):
     """``[run]``: where the run goes, and where its noise comes from.
 
     where
-        noise         "table" (exact, fast, keyed) or "opendp"
         seed          makes the run repeatable, and therefore not private
         ledger        where the spend is recorded
         dataset       the dataset's name in that ledger
@@ -79,7 +79,9 @@ class RunSettings(OutputSettings):
         reuse         a run of the same steps, whose changed people are taken for more tables
     """
 
-    noise: Literal["table", "opendp"] = "table"
+    renamed: ClassVar[Mapping[str, str]] = {
+        "noise": "none: noise comes from the keyed sampler alone, so delete this key"
+    }
     seed: AtLeast0 | None = None
     ledger: FilePath | None = None
     dataset: str = ""
@@ -89,19 +91,23 @@ class RunSettings(OutputSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.seed is not None and self.noise == "opendp":
-            raise ConfigError(
-                "run",
-                place="seed",
-                found="a seed with noise = 'opendp'",
-                expected="no seed: draws of OpenDP cannot be keyed",
-            )
         if (self.ledger is None) != (not self.dataset):
             raise ConfigError(
                 "run",
                 found="a ledger without a dataset" if self.ledger else "a dataset without a ledger",
                 expected="ledger and dataset together: which ledger, and which name in it",
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptRunSettings(RunSettings):
+    """``[run]`` as the directory of a run keeps it: older versions chose who draws the noise.
+
+    where
+        noise   the keyed sampler ("table"), or OpenDP, which is part of such a run's digest
+    """
+
+    noise: Literal["table", "opendp"] = "table"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,8 +101,8 @@ SHRUNK = (
     "counts with equal shares, predicted errors of topdown were within 5 % of the true ones at "
     "every level of 200 units or more. Where totals of blocks were hardly measured (shares like "
     "those of 2020), so that they are sums of small counts that cannot be negative, predicted "
-    "errors of these totals were 10 to 13 % too small. With a prior, errors of places unlike their "
-    "parent were up to 44 % too small. Errors by the measurements do not have this fault."
+    "errors of these totals were 10 to 13 % too small. Errors by the measurements do not have this "
+    "fault."
 )
 BY_MEASUREMENTS = (
     "**By the measurements.** The release was made from noisy answers that are published. From "
@@ -123,11 +123,6 @@ AVERAGES = (
 ABOUT = (
     "Errors are those of the protected table against the table before protection. Who was missed "
     "or counted twice by the census is another matter."
-)
-MODEL_BASED = (
-    "This release is **model-based**: a prior draws the counts of a place towards the shape of the "
-    "place above. Errors of places unlike their parent are larger than those of others, and all "
-    "errors by reruns are understated."
 )
 _ERRORS = (
     Column(key="units", label="Units", format=",d"),
@@ -270,7 +265,6 @@ class ErrorReport(Finding):
         levels   from the whole down
         runs     how often the release was protected again
         seed     of their noise
-        model_based   whether a prior had a part in the release
         without_measurements   why nothing was learnt from measurements; "" where it was
     """
 
@@ -283,7 +277,6 @@ class ErrorReport(Finding):
     levels: tuple[str, ...]
     runs: int
     seed: int
-    model_based: bool = False
     without_measurements: str = ""
 
     def __repr__(self) -> str:
@@ -470,8 +463,6 @@ class ErrorReport(Finding):
         """The whole report, which may be published with the release."""
         numbers = self.numbers()
         summary: list[Block] = [KeyNumbers(numbers)] if numbers else []
-        if self.model_based:
-            summary.append(Callout("warning", MODEL_BASED))
         summary.append(Callout("note", NO_LOSS.format(seed=self.seed)))
         limits = "\n".join(f"- {one}" for one in (AVERAGES, UNDERSTATED, SHRUNK, ABOUT))
         return Report(

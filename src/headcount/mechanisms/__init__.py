@@ -1,12 +1,27 @@
 """Ways to protect counts: pre-tabular and post-tabular methods, and chains of them."""
 
-from headcount.mechanisms._base import COPIES, SCALAR, Context, PostTabular, PreTabular
+from headcount.mechanisms._base import (
+    COPIES,
+    SCALAR,
+    Context,
+    Pooling,
+    PostTabular,
+    PreTabular,
+    refuse_too_many,
+)
 from headcount.mechanisms._chain import Chain, Mechanism
-from headcount.mechanisms._measured import Measured, losses_of, measure_cells, total_loss
+from headcount.mechanisms._measured import (
+    Measured,
+    guarantee_of,
+    law_of_all,
+    losses_of,
+    measure_cells,
+    total_loss,
+)
 from headcount.mechanisms._noisy import Noisy
 from headcount.mechanisms._noisy_cells import noisy_cells
-from headcount.mechanisms._outcome import CountsOutcome, Outcome, TablesOutcome
-from headcount.mechanisms._preserved import Preserved
+from headcount.mechanisms._outcome import CountsOutcome, Making, Outcome, TablesOutcome
+from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
 from headcount.mechanisms._protect import (
     complete_guarantee,
     mechanism_digest,
@@ -14,6 +29,12 @@ from headcount.mechanisms._protect import (
     protect_runs,
 )
 from headcount.mechanisms._stored_people import ReusedRun
+from headcount.mechanisms._units import (
+    Neighbours,
+    refuse_housemates,
+    refuse_uncut,
+    steps_of_all,
+)
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
 from headcount.mechanisms.sampling import Sampling
@@ -21,16 +42,21 @@ from headcount.tabulate import Tabulated
 
 __all__ = [
     "COPIES",
+    "LIVING_QUARTERS",
+    "PEOPLE",
     "SCALAR",
     "Chain",
     "Context",
     "CountsOutcome",
     "Geometric",
     "Identity",
+    "Making",
     "Measured",
     "Mechanism",
+    "Neighbours",
     "Noisy",
     "Outcome",
+    "Pooling",
     "PostTabular",
     "PreTabular",
     "Preserved",
@@ -39,11 +65,17 @@ __all__ = [
     "TablesOutcome",
     "Tabulated",
     "complete_guarantee",
+    "guarantee_of",
+    "law_of_all",
     "losses_of",
     "measure_cells",
     "mechanism_digest",
     "noisy_cells",
     "protect",
     "protect_runs",
+    "refuse_housemates",
+    "refuse_too_many",
+    "refuse_uncut",
+    "steps_of_all",
     "total_loss",
 ]

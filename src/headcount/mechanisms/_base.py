@@ -159,11 +159,6 @@ class PreTabular(MethodBase):
     keeps_households: ClassVar[bool] = False
 
     @property
-    def from_cipher(self) -> bool:
-        """Whether chance comes from a cipher stream, whatever the source of noise."""
-        return False
-
-    @property
     def weight(self) -> Fraction:
         """How many people each person of the result stands for."""
         return Fraction(1)
@@ -295,7 +290,7 @@ class PostTabular(MethodBase):
     ) -> Outcome:
         """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of the tables that are held whole: by default dense ones of the leaf."""
         return geography.size(geography.leaf) * schema.size * SCALAR * COPIES
 
@@ -303,7 +298,7 @@ class PostTabular(MethodBase):
         """What it takes to pool answers; None where they are used as they were drawn."""
         return None
 
-    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of all draws of a run together: by default every cell of each planned level."""
         return sum(
             geography.size(one.level) * schema.size * one.draws * SCALAR

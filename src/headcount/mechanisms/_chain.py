@@ -215,11 +215,6 @@ class Chain:
         return any(part.draws_noise for part in self.parts)
 
     @property
-    def from_cipher(self) -> bool:
-        """Whether a step draws from a cipher stream, whatever the source of noise."""
-        return any(step.from_cipher for step in self.steps)
-
-    @property
     def weight(self) -> Fraction:
         """How many people each person stands for after the steps."""
         return prod((step.weight for step in self.steps), start=Fraction(1))
@@ -380,19 +375,19 @@ class Chain:
                     expected=f"{known}; {self.last.to_publish_more}",
                 )
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of the tables that are held whole."""
         if self.ends_in_records:
             return 0
-        return self.last.table_bytes(schema, geography, backend=backend)
+        return self.last.table_bytes(schema, geography)
 
     def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
         """What it takes to pool answers; None where they are used as they were drawn."""
         return self.last.pooling(schema, geography)
 
-    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of all draws of a run together."""
-        return self.last.recorded_bytes(schema, geography)
+        return self.last.drawn_bytes(schema, geography)
 
     def cut(self, data: Tabulated) -> Tabulated:
         """The people as the last step needs them: households cut, where they are its units."""

@@ -16,7 +16,6 @@ from typing import Annotated, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.fields import FilePath, Named
 from headcount.geography import Geography
@@ -109,7 +108,7 @@ class ChangedTables(TableMethod):
         made = self.made(schema, geography)
         return tuple((made[number], level) for number, level in self.where(made, geography))
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
         """Bytes of all tables, which are held together, and of the copies of the largest."""
         found = self.changed_tables(schema, geography)
         sizes = [cells.size * geography.size(level) for cells, level in found]
@@ -215,13 +214,9 @@ class TablesRun:
     context: Context
 
     def map_tables(self, function: Callable[[TrueTable], R]) -> Iterator[R]:
-        """What a function makes of each table at each of its levels: pieces of work of the engine.
-
-        Draws of OpenDP have no address at which another process could make them again.
-        """
+        """What a function makes of each table at each of its levels, as work of the engine."""
         tables = TrueTables(self.counts, self.made)
-        engine = InOrder() if self.noise.backend == "opendp" else self.context.engine
-        return engine.map(lambda where: function(tables.at(*where)), self.where)
+        return self.context.engine.map(lambda where: function(tables.at(*where)), self.where)
 
 
 class TrueTable(NamedTuple):

@@ -23,13 +23,12 @@ def noisy_cells(
     """Runs x units x cells: truth plus noise on every possible cell, zeros included.
 
     Structural zeros stay 0 because everyone knows them. With ``times`` each is the sum of so many
-    noisy answers. Noise is a function of its address, so that ranges give what the whole gives;
-    that of OpenDP has none.
+    noisy answers. Noise is a function of its address, so that ranges give what the whole gives.
     """
     wanted = NoisyCells(counts, noise, law, runs, times)
     units, cells = counts.geography.size(counts.level), counts.schema.size
     step = max(1, PIECE // (cells * len(runs)))
-    if units <= step or noise.backend == "opendp":
+    if units <= step:
         return wanted.whole()
     ranges = [range(start, min(start + step, units)) for start in range(0, units, step)]
     answers = np.empty((len(runs), units, cells), dtype=np.int64)

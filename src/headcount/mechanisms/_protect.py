@@ -79,7 +79,7 @@ def protect_runs(
     chain = Chain.of(mechanism)
     truth = _opened(data, chain, noise)
     making = _making(chain, truth, noise)
-    of_one = chain.recorded_bytes(making["schema"], making["geography"])
+    of_one = chain.drawn_bytes(making["schema"], making["geography"])
     step = max(1, NOISE_AT_ONCE // max(1, of_one))
     for start in range(runs.start, runs.stop, step):
         some = range(start, min(start + step, runs.stop))
@@ -108,9 +108,7 @@ def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
         schema=truth.counts.schema,
         geography=truth.counts.geography,
         mechanism=chain.public_text,
-        guarantee=complete_guarantee(
-            truth.counts, chain, key_kind=noise.key_kind, backend=noise.backend
-        ),
+        guarantee=complete_guarantee(truth.counts, chain, key_kind=noise.key_kind),
         key_kind=noise.key_kind if chain.draws_noise else "none",
         backend=noise.backend if chain.draws_noise else "none",
         counted=truth.counts.counted,
@@ -131,9 +129,9 @@ def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
 
 
 def complete_guarantee(
-    counts: Counts | Population, mechanism: Mechanisms, *, key_kind: str, backend: str
+    counts: Counts | Population, mechanism: Mechanisms, *, key_kind: str
 ) -> Guarantee:
-    """The mechanism's guarantee with what a run adds to it: its key and its sampler.
+    """The mechanism's guarantee with what a run adds to it: its key.
 
     Of the people it takes nothing but what their settings tell: before they are read, a population
     with nobody in it gives the same.
@@ -144,6 +142,4 @@ def complete_guarantee(
     guarantee = guarantee.relying_on(*filter(None, others))
     if counts.one_person:
         guarantee = guarantee.meaning(counts.one_person)
-    if key_kind == "seed":
-        return guarantee.seeded()
-    return guarantee.from_cipher() if backend == "table" or chain.from_cipher else guarantee
+    return guarantee.seeded() if key_kind == "seed" else guarantee.from_cipher()

@@ -76,11 +76,6 @@ class Sampling(PreTabular):
         """1/f."""
         return 1 / self.fraction
 
-    @property
-    def from_cipher(self) -> bool:
-        """Whether people are chosen by a cipher stream."""
-        return self.exact
-
     def stability(self, unit: UnitOfPrivacy) -> int | None:
         """1 when one record changes, 2 when one person is added or removed; proof above."""
         if not self.exact or unit.of_household or unit.of_housing_unit:

@@ -4,7 +4,6 @@ from headcount.noise._keys import RunKey, destroy_run_key, load_run_key, save_ru
 from headcount.noise.keyed import SAMPLER_VERSION, KeyedNoise
 from headcount.noise.law import Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
-from headcount.noise.opendp_backend import OpenDPNoise
 from headcount.noise.source import KeyKind, Noise, Stream
 
 __all__ = [
@@ -14,7 +13,6 @@ __all__ = [
     "KeyedNoise",
     "Law",
     "Noise",
-    "OpenDPNoise",
     "RunKey",
     "Stream",
     "TwoSidedGeometric",

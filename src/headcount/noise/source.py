@@ -80,7 +80,7 @@ class Noise(Protocol):
 
     @property
     def backend(self) -> str:
-        """``"table"`` or ``"opendp"``."""
+        """What receipts call the sampler: ``"table"``."""
 
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""

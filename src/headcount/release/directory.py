@@ -95,14 +95,14 @@ class RunDirectory:
         return self.internal / "levels"
 
     @property
-    def noise(self) -> Path:
-        """Recorded noise of a backend that cannot be keyed, gone when the release is complete."""
-        return self.internal / "noise"
-
-    @property
     def refusal(self) -> Path:
         """Why data were refused: a function of the truth, so not for the terminal."""
         return self.internal / "refused.txt"
+
+    @property
+    def _recorded(self) -> Path:
+        """Draws of OpenDP, which older versions could use and had to write down."""
+        return self.internal / "noise"
 
     @property
     def _facts(self) -> Path:
@@ -162,7 +162,7 @@ class RunDirectory:
 
     def written(self) -> list[Path]:
         """Files here that hold anything worked out from noise."""
-        folders = [self.release, self.noise]
+        folders = [self.release, self._recorded]
         return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
 
     def refuse_other(self, *, config_digest: str) -> None:
@@ -360,10 +360,10 @@ class RunDirectory:
         """Destroy key and recorded noise: with the measurements they are the truth."""
         if self.key.exists():
             destroy_run_key(self.key)
-        for name in _names(self.noise):
-            destroy_run_key(self.noise / name)
-        if self.noise.is_dir():
-            self.noise.rmdir()
+        for name in _names(self._recorded):
+            destroy_run_key(self._recorded / name)
+        if self._recorded.is_dir():
+            self._recorded.rmdir()
         if self.levels.is_dir():
             shutil.rmtree(self.levels)
         remove_left_behind(self.internal)

@@ -14,7 +14,7 @@ from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
 
-_MAKERS = ("numpy", "scipy", "numba", "polars", "cryptography", "opendp")
+_MAKERS = ("numpy", "scipy", "numba", "polars", "cryptography")
 _SOLVERS = ("piqp", "clarabel", "highspy")
 _PACKAGES = (*_MAKERS, *_SOLVERS)
 

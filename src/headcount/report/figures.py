@@ -119,8 +119,8 @@ def two_scale_chart(
             base, frame, x=axis, y=y, series=series, pick=pick, points=False, controls=controls
         )
         sides.append(alt.LayerChart(layer=lines))
-    both = alt.LayerChart(layer=sides).resolve_scale(x="independent")
-    return _finish([both], frame, controls, references, height)
+    apart = alt.Resolve(scale=alt.ScaleResolveMap(x="independent"))
+    return _finish(sides, frame, controls, references, height, resolve=apart)
 
 
 @checked_as_a_whole
@@ -340,15 +340,16 @@ def _dots(
 
 
 def _finish(
-    layers: list[alt.Chart],
+    layers: Sequence[alt.Chart | alt.LayerChart],
     frame: pl.DataFrame,
     controls: Sequence[Control],
     references: Sequence[Reference],
     height: int,
+    **more: Any,
 ) -> ChartType:
     import altair as alt
 
-    chart: ChartType = with_controls(alt.LayerChart(layer=layers), frame, controls)
+    chart: ChartType = with_controls(alt.LayerChart(layer=layers, **more), frame, controls)
     # References come after the controls' filters, which would otherwise look for their columns.
     if references:
         marks = [mark for reference in references for mark in _reference(reference)]
@@ -358,7 +359,7 @@ def _finish(
 
 
 def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) -> Any:
-    """The chart with a list for each control; it draws the rows of ``frame`` that are chosen."""
+    """Give a chart a list for each control; it draws the rows of ``frame`` that are chosen."""
     import altair as alt
 
     parameters, filters = [], []
@@ -379,12 +380,11 @@ def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) 
             bind=alt.binding_select(options=options, name=control.label),
         )
         keep = alt.datum[control.column] == parameter
-        parameters.append(parameter)
+        parameters.append(parameter.param)
         filters += alt.Chart().transform_filter(keep).transform
-    if controls:  # all of them at once: each step would copy all layers several times
-        chart = chart.add_params(*parameters)
-        before = [] if chart.transform is alt.Undefined else chart.transform
-        chart.transform = [*before, *filters]
+    for part, more in (("params", parameters), ("transform", filters)):
+        if more:  # in place: altair's own ways copy all layers several times
+            chart[part] = [*(() if chart[part] is alt.Undefined else chart[part]), *more]
     return chart
 
 

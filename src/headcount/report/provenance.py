@@ -11,7 +11,7 @@ from importlib import metadata
 from headcount.memory import machine_memory
 from headcount.report.model import Provenance
 
-DEFAULT_PACKAGES = ("headcount", "numpy", "scipy", "polars", "opendp", "altair")
+DEFAULT_PACKAGES = ("headcount", "numpy", "scipy", "polars", "altair")
 
 
 def gather_provenance(

@@ -20,9 +20,8 @@ from headcount.arrays import Ints
 from headcount.engines.handed import handed_folder
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.measurements import read_measurements
 from headcount.mechanisms import Chain, Context, Tabulated
-from headcount.noise import KeyKind, Law, Stream
+from headcount.noise import KeyedNoise, KeyKind, Law, Stream
 from headcount.noise.source import DrawPositions
 from headcount.population import Population
 from headcount.privacy import Guarantee
@@ -36,6 +35,7 @@ from headcount.release.store import read_release, write_release
 from headcount.release.streamed import ROWS_AT_ONCE
 from headcount.run._making import make_release
 from headcount.schema import Schema
+from headcount.topdown.measurements import read_measurements
 
 FEW = 12
 """Leaves that are all rehearsed; of more, some that stand for the others."""
@@ -48,7 +48,7 @@ class NoNoise:
     """Noise that is 0 everywhere: a rehearsal draws nothing."""
 
     key_kind: KeyKind
-    backend: str
+    backend = KeyedNoise.backend
 
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Zeros."""

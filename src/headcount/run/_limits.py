@@ -16,17 +16,15 @@ from headcount.noise.keyed import served_by
 from headcount.release.layout import FileLayout
 from headcount.tabulate import Counts
 
-COST = {"table": 2e-8, "slow": 3e-3, "opendp": 3e-5}
+COST = {"table": 2e-8, "slow": 3e-3}
 """Seconds for one draw, as measured on one core of an ordinary machine."""
 DAY = 86_400
 MOST_SECONDS = 7 * DAY
 """Nobody waits for more, and a run that is given up has spent its loss."""
 
 
-def refuse_too_large(
-    mechanism: Chain, counts: Counts, *, backend: str, out: Path, layout: FileLayout
-) -> None:
-    """Refuse tables beyond this machine's memory, and files or recorded noise beyond its disk."""
+def refuse_too_large(mechanism: Chain, counts: Counts, *, out: Path, layout: FileLayout) -> None:
+    """Refuse tables beyond this machine's memory, and files beyond its disk."""
     schema, geography = counts.schema, counts.geography
     free = shutil.disk_usage(_existing(out)).free
     if (text := layout.least_bytes(schema, geography)) > free:
@@ -36,7 +34,7 @@ def refuse_too_large(
             found=f"text files that take {gib(text)} or more",
             expected=f"at most the {gib(free)} that are free beside {out}; or Parquet alone",
         )
-    tables = mechanism.table_bytes(schema, geography, backend=backend)
+    tables = mechanism.table_bytes(schema, geography)
     if tables > (most := memory_limit()):
         raise ConfigError(
             mechanism.name,
@@ -55,7 +53,7 @@ def refuse_too_large(
             "level",
         )
     plan = mechanism.plan(schema, geography)
-    if (seconds := draw_seconds(plan, backend=backend)) > MOST_SECONDS:
+    if (seconds := draw_seconds(plan)) > MOST_SECONDS:
         raise ConfigError(
             mechanism.name,
             place="noise",
@@ -63,23 +61,11 @@ def refuse_too_large(
             "are drawn one by one)",
             expected=f"at most {MOST_SECONDS // DAY} days: fewer draws, or a larger loss",
         )
-    if backend != "opendp":
-        return
-    if (noise := mechanism.recorded_bytes(schema, geography)) > free:
-        raise ConfigError(
-            mechanism.name,
-            place="run.noise",
-            found=f"{gib(noise)} of noise to record before use, as 'opendp' needs",
-            expected=f"at most the {gib(free)} that are free beside {out}, or 'table'",
-        )
 
 
-def draw_seconds(plan: Sequence[Measured], *, backend: str) -> float:
+def draw_seconds(plan: Sequence[Measured]) -> float:
     """Roughly how long the draws of a plan take on one core."""
-    return sum(
-        one.entries * one.draws * COST[backend if backend == "opendp" else served_by(one.law)]
-        for one in plan
-    )
+    return sum(one.entries * one.draws * COST[served_by(one.law)] for one in plan)
 
 
 def _existing(path: Path) -> Path:

@@ -28,11 +28,11 @@ import polars as pl
 
 from headcount.arrays import Flags, Floats
 from headcount.evaluation.error_report import ALL, FEW_UNITS
-from headcount.mechanisms.topdown.from_measurements import PublishedStart
 from headcount.release import CountsRelease
-from headcount.run._measured_tree import MeasuredTree
-from headcount.run._place_estimates import Estimated, PlaceEstimates
 from headcount.tabulate import CELLS, Query
+from headcount.topdown.from_measurements import PublishedStart
+from headcount.topdown.measured_tree import MeasuredTree
+from headcount.topdown.place_estimates import Estimated, PlaceEstimates
 
 PART = 0.125
 """h. With the whole noise errors of block totals in Rhode Island (rho 2.56, shares like 2020) come

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from headcount.config.estimate import load_estimate
 from headcount.errors import RunError
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, start_from
 from headcount.release import CountsRelease
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import MANIFEST, check_files, read_stored, release_folder
 from headcount.schema import load_schema
+from headcount.topdown.from_measurements import PublishedStart, start_from
 
 
 def published_start(source: Path) -> tuple[PublishedStart, CountsRelease | None]:

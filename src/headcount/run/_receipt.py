@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from headcount.mechanisms import Chain, Measured, losses_of, total_loss
-from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.noise import SAMPLER_VERSION
+from headcount.noise import SAMPLER_VERSION, KeyedNoise
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunFacts
 from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
 from headcount.tabulate import Counts
+from headcount.topdown.settings import TopDownSettings
 
 
 def draft_receipt(
@@ -22,7 +22,6 @@ def draft_receipt(
     guarantee: Guarantee,
     counts: Counts,
     *,
-    backend: str,
     key_kind: str,
     dataset: str,
     config_digest: str,
@@ -46,9 +45,9 @@ def draft_receipt(
         "measurements": _measurements(plan, unit),
         **({"certificate": dict(certificate)} if certificate else {}),
         "key_kind": key_kind if drawn else "none",
-        "noise_backend": backend if drawn else "none",
+        "noise_backend": KeyedNoise.backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,
-        "noise_served_by": _served(plan) if backend == "table" else {},
+        "noise_served_by": _served(plan),
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
         # Whoever guesses settings could test the guess against a digest without a key.
         "config_digest": None if mechanism.keeps_settings_secret else config_digest,
@@ -61,7 +60,7 @@ def _settings(mechanism: Chain) -> dict[str, Any]:
     """The settings of TopDown as data, by which its errors can be estimated from the release."""
     if not isinstance(mechanism.last, TopDownSettings) or not mechanism.single:
         return {}
-    from headcount.mechanisms.topdown.rerun import settings_to_json  # with all of TopDown
+    from headcount.topdown.rerun import settings_to_json  # with all of TopDown
 
     return {"settings": settings_to_json(mechanism.last)}
 

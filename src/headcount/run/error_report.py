@@ -17,17 +17,11 @@ from pathlib import Path
 import polars as pl
 from scipy.sparse import csr_array
 
-from headcount.accuracy.limits import TooManyTogether
 from headcount.addresses import step_words
 from headcount.errors import ConfigError, RunError
 from headcount.evaluation.error_report import ErrorReport, ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.accuracy import components_of
-from headcount.mechanisms.topdown.from_measurements import PublishedStart, estimate_from, start_from
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.nudged import nudged
-from headcount.mechanisms.topdown.rerun import released_counts, rerun, settings_from_json
 from headcount.noise import KeyedNoise, Noise, RunKey
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease, Release
@@ -45,6 +39,16 @@ from headcount.run._measured_errors import (
 from headcount.run.engines import engine_named
 from headcount.tabulate import counts_digest, every_cell
 from headcount.tabulate.counts import every_level
+from headcount.topdown.accuracy import components_of
+from headcount.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    start_from,
+)
+from headcount.topdown.linear.limits import TooManyTogether
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.nudged import nudged
+from headcount.topdown.rerun import released_counts, rerun, settings_from_json
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +132,6 @@ def error_report(
         levels=counts.geography.levels,
         runs=runs,
         seed=seed,
-        model_based=bool(settings.prior),
         without_measurements=unused,
     )
 

@@ -19,12 +19,6 @@ from headcount.engines.handed import handed_folder
 from headcount.errors import HeadcountError
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context
-from headcount.mechanisms.topdown.from_measurements import (
-    PublishedStart,
-    estimate_from,
-    start_from,
-)
-from headcount.mechanisms.topdown.rerun import settings_to_json
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
@@ -35,6 +29,12 @@ from headcount.run._places import check_output
 from headcount.run.engines import engine_named
 from headcount.schema import load_schema
 from headcount.storage import Storage, storage_at
+from headcount.topdown.from_measurements import (
+    PublishedStart,
+    estimate_from,
+    start_from,
+)
+from headcount.topdown.rerun import settings_to_json
 
 log = logging.getLogger(__name__)
 

@@ -138,8 +138,8 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     ``so_far`` are the seconds that it took to read and check the data, which a run does again.
     """
     schema, geography = prepared.counts.schema, prepared.counts.geography
-    mechanism, backend = prepared.mechanism, prepared.config.run.noise
-    tables = mechanism.table_bytes(schema, geography, backend=backend)
+    mechanism = prepared.mechanism
+    tables = mechanism.table_bytes(schema, geography)
     possible, not_0 = int(schema.possible.sum()), prepared.counts.matrix.nnz
     units = sum(geography.size(level) for level in geography.levels)
     sparse = tables < geography.size(geography.leaf) * schema.size
@@ -166,8 +166,7 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
 
     Where tables are sparse, cells are drawn only where people may be.
     """
-    mechanism, backend = prepared.mechanism, prepared.config.run.noise
-    counts = prepared.counts
+    mechanism, counts = prepared.mechanism, prepared.counts
     plan, not_0 = mechanism.plan(counts.schema, counts.geography), counts.matrix.nnz
     without_plan = mechanism.steps if plan else mechanism.parts
     if any(one.name not in RECORD_SECONDS for one in without_plan):
@@ -177,10 +176,9 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
     if not plan:
         published = counts.geography.size(counts.geography.leaf) * counts.schema.size
         return WRITE_SECONDS + records + (0 if sparse else TABLE_SECONDS * published)
-    where_people_are = sparse and backend != "opendp"
-    drawn = [one for one in plan if one.query != CELLS or not where_people_are]
+    drawn = [one for one in plan if one.query != CELLS or not sparse]
     answers = sum(min(one.entries, int(not_0)) for one in plan)
-    drawing: float = draw_seconds(drawn, backend=backend)
+    drawing: float = draw_seconds(drawn)
     if (pooling := mechanism.pooling(counts.schema, counts.geography)) is not None:
         drawing += POOL_SECONDS * pooling.answers
     return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers

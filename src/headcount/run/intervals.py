@@ -1,6 +1,6 @@
 """Intervals for any count, from published measurements alone.
 
-The best linear estimate of a count (accuracy/estimate.py) is unbiased, and its standard deviation
+The best linear estimate of a count (``linear/estimate.py``) is unbiased, and its standard deviation
 follows from the noise, so that
 
     estimate - z deviation  <=  count  <=  estimate + z deviation
@@ -9,7 +9,7 @@ in a share ``confidence`` of cases, where z is the quantile of the normal law. C
 not negative: ends are rounded inwards and cut at 0, which loses no count. An interval stands beside
 a released count and is not centred on it: a release was pressed into whole numbers that add up,
 and its own error has another law. Counts that are known to be 0 are shown as 0. Estimates use
-structural zeros, whose answers say nothing more (accuracy/components.py), but not what is known of
+structural zeros, whose answers say nothing more (``components.py`` there), but not what is known of
 single places, such as that no facility of a kind stands there: its noisy answers are taken as they
 are, with the noise that they have.
 
@@ -29,13 +29,13 @@ import numpy as np
 
 from headcount.arrays import Floats
 from headcount.errors import ConfigError
-from headcount.mechanisms.topdown.accuracy import EXACT
-from headcount.mechanisms.topdown.from_measurements import PublishedStart
 from headcount.release import CountsRelease
-from headcount.run._measured_tree import MeasuredTree
-from headcount.run._place_estimates import Estimated, PlaceEstimates
 from headcount.run._published import published_start
 from headcount.run.plan import NamedArea
+from headcount.topdown.accuracy import EXACT
+from headcount.topdown.from_measurements import PublishedStart
+from headcount.topdown.measured_tree import MeasuredTree
+from headcount.topdown.place_estimates import Estimated, PlaceEstimates
 
 if TYPE_CHECKING:
     import polars as pl

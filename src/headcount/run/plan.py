@@ -16,28 +16,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headcount.accuracy.shares import Goal, SharesProblem, refuse_unfounded
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
-from headcount.mechanisms.topdown.accuracy import ExpectedError, ExpectedErrors
-from headcount.mechanisms.topdown.from_measurements import PublishedStart
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.privacy.loss import exact
-from headcount.run._measured_tree import groups_of, noise_of
 from headcount.run._published import published_start
 from headcount.schema import Schema
+from headcount.topdown.accuracy import ExpectedError, ExpectedErrors
+from headcount.topdown.from_measurements import PublishedStart
+from headcount.topdown.linear.shares import Goal, SharesProblem, refuse_unfounded
+from headcount.topdown.measured_tree import groups_of, noise_of
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.place_estimates import NamedArea as NamedArea
+from headcount.topdown.planned import planned_noise
 
 if TYPE_CHECKING:
     from headcount.config.settings import Config
 
 PARTS = 100_000
 """Suggested shares are rounded to parts of this."""
-NamedArea = tuple[str, str, tuple[str, ...]]
-"""A name, a level, and the codes of units of that level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +214,7 @@ def suggested(
     goal: Goal,
     wanted: Mapping[tuple[str, str], float] | None = None,
 ) -> TopDown:
-    """Settings with shares that suit a goal; see accuracy/shares.py.
+    """Settings with shares that suit a goal; see topdown/linear/shares.py.
 
     where
         wanted   the importance of levels and queries, by names; by default of all alike

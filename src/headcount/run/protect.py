@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from headcount.config.load import config_digest, config_to_json, load_config, read_config
-from headcount.config.settings import Config
+from headcount.config.settings import Config, KeptRunSettings
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.files import from_json, write_text_atomic
 from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee
-from headcount.noise import KeyedNoise, KeyKind, Noise, OpenDPNoise, RunKey
-from headcount.noise.recorded import RecordedNoise
+from headcount.noise import KeyedNoise, KeyKind, RunKey
 from headcount.population import Population
 from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
@@ -79,7 +78,7 @@ class Prepared:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a release would promise, this run's key and backend included."""
+        """What a release would promise, this run's key included."""
         return promise_of(self.config, self.mechanism, self.counts)
 
     @property
@@ -98,7 +97,6 @@ class Prepared:
             self.mechanism,
             self.guarantee,
             self.counts,
-            backend=run.noise,
             key_kind="os" if run.seed is None else "seed",
             dataset=run.dataset,
             config_digest=config_digest(self.config, secret=False).hex(),
@@ -109,7 +107,7 @@ class Prepared:
 def promise_of(config: Config, mechanism: Chain, people: Counts | Population) -> Guarantee:
     """What a run of a config would promise with a mechanism; ``people`` may be nobody."""
     kind = "os" if config.run.seed is None else "seed"
-    return complete_guarantee(people, mechanism, key_kind=kind, backend=config.run.noise)
+    return complete_guarantee(people, mechanism, key_kind=kind)
 
 
 def prepare_data(config: Config) -> Prepared:
@@ -208,11 +206,7 @@ def prepare_run(config: Config) -> Prepared:
     refuse_unrecorded(config.population.data_file, ledger)
     prepared = prepare_data(config)
     refuse_too_large(
-        prepared.mechanism,
-        prepared.counts,
-        backend=config.run.noise,
-        out=config.run.out,
-        layout=config.run.layout,
+        prepared.mechanism, prepared.counts, out=config.run.out, layout=config.run.layout
     )
     _check_changes(prepared, begun=directory.facts() is not None)
     check_receipt(draft := prepared.receipt())
@@ -221,7 +215,7 @@ def prepare_run(config: Config) -> Prepared:
     rehearse(
         prepared.data,
         prepared.mechanism,
-        NoNoise(KeyKind.OS if config.run.seed is None else KeyKind.SEED, config.run.noise),
+        NoNoise(KeyKind.OS if config.run.seed is None else KeyKind.SEED),
         directory=directory,
         publications=prepared.publications,
         layout=config.run.layout,
@@ -301,7 +295,7 @@ def _make(
         leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)
         leave_note(config.population.data_file, ledger, config.run.dataset)
-    noise = _noise(config, prepared, key, directory)
+    noise = KeyedNoise(key, mechanism.name, data.digest, config_digest(config))
     measured = directory.release / MEASUREMENTS
     context = Context(
         engine=engine_named(config.run.engine, directory.internal),
@@ -332,12 +326,6 @@ def _new_key(config: Config) -> RunKey:
         return RunKey.from_os()
     log.warning("a seeded run is not private: whoever knows the seed can remove the noise")
     return RunKey.from_seed(config.run.seed)
-
-
-def _noise(config: Config, prepared: Prepared, key: RunKey, directory: RunDirectory) -> Noise:
-    if config.run.noise == "opendp":
-        return RecordedNoise(OpenDPNoise(), directory.noise)
-    return KeyedNoise(key, prepared.mechanism.name, prepared.data.digest, config_digest(config))
 
 
 def _spend(ledger: Ledger, prepared: Prepared, facts: RunFacts) -> None:
@@ -376,7 +364,7 @@ def kept_config(directory: RunDirectory) -> Config:
                 f"estimate), which has no data and spent nothing, expected one made by headcount "
                 f"protect"
             )
-        return read_config(tables, source=str(kept))
+        return read_config(tables, source=str(kept), settings=KeptRunSettings)
     except ValueError:
         raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
     except ConfigError as error:

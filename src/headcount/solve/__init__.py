@@ -1,1 +1,1 @@
-"""Constrained least squares and controlled rounding; outcomes are data, never only printed."""
+"""Linear and integer programs by HiGHS, integer ones in a process of their own."""

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Floats
 from headcount.errors import HeadcountError
-from headcount.solve._rows import bound_rows, joint_rows, stack, sum_rows
-from headcount.solve.batch import Batch
 
 if TYPE_CHECKING:
     from headcount.solve.worker import SolverAnswer
@@ -186,39 +184,3 @@ def _model(program: Program) -> Any:
     if program.integer:
         model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
     return model
-
-
-def rounding_program(batch: Batch, whole: Ints, cost: Ints, *, wide: int = 0) -> Program:
-    """Rounding of one parent with its variables in three parts, y = up + far up - down.
-
-        minimise  sum (1 - 2 frac) up + far up + down
-        up in {0, 1}, 0 <= far up <= wide, 0 <= down <= wide (one more for an integer) and <= floor
-
-    where the sums and bounds are lowered by the floors' margins.
-    """
-    from scipy.sparse import hstack
-
-    from headcount.solve.network import SCALE
-
-    rows = stack(sum_rows(batch), bound_rows(batch), joint_rows(batch))
-    moved = rows.matrix @ whole
-    ones = np.ones(len(whole))
-    down = np.minimum(whole, wide + (cost == SCALE))
-    return Program(
-        cost=np.concatenate([cost / SCALE, ones, ones]),
-        low=np.zeros(3 * len(whole)),
-        high=np.concatenate([ones, wide * ones, down.astype(np.float64)]),
-        matrix=hstack([rows.matrix, rows.matrix, -rows.matrix], format="csc"),
-        row_low=rows.low - moved,
-        row_high=rows.high - moved,
-        integer=True,
-    )
-
-
-def round_one(batch: Batch, whole: Ints, cost: Ints, *, wide: int = 0) -> Ints | None:
-    """Round one parent by HiGHS; None if there is no rounding in this range."""
-    steps = minimise(rounding_program(batch, whole, cost, wide=wide))
-    if steps is None:
-        return None
-    up, far, down = steps.astype(np.int64).reshape(3, len(whole))
-    return whole + up + far - down

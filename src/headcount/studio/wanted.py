@@ -17,7 +17,6 @@ from headcount.config.settings import Config
 from headcount.errors import ConfigError, HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import Population
 from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee
@@ -29,6 +28,7 @@ from headcount.run.forecast import answers_of
 from headcount.run.plan import plan
 from headcount.run.protect import promise_of
 from headcount.schema import Schema
+from headcount.topdown.mechanism import TopDown
 
 WITHIN = 1.959964
 """Of a normal law, 19 of 20 values are within so many standard deviations."""

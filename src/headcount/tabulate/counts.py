@@ -125,13 +125,16 @@ def _sums(
     if values is not None and _each_once(unit, cell) and (values > 0).all():
         first = np.searchsorted(unit, np.arange(shape[0] + 1))
         return sparse_counts(first, cell, values, cells=shape[1])
-    matrix = csr_array(shape, dtype=np.int64 if values is None else values.dtype)
+    matrix: Any = None
     for start in range(0, len(unit), ENTRIES_AT_ONCE):
         part = slice(start, start + ENTRIES_AT_ONCE)
         where = (unit[part], cell[part])
         some = np.ones(len(where[0]), dtype=np.int64) if values is None else values[part]
         # tocsr adds up entries of the same unit and cell
-        matrix = matrix + coo_array((some, where), shape=shape).tocsr()
+        sums = coo_array((some, where), shape=shape).tocsr()
+        matrix = sums if matrix is None else matrix + sums
+    if matrix is None:
+        matrix = csr_array(shape, dtype=np.int64 if values is None else values.dtype)
     matrix.eliminate_zeros()
     return matrix
 

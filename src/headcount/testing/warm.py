@@ -29,16 +29,16 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
-from headcount.mechanisms.topdown.choices import LevelPasses, Marginal
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import Population
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
-from headcount.solve.batch import Batch
-from headcount.solve.feasibility import clashes
-from headcount.solve.rounding import round_batch
+from headcount.topdown.choices import LevelPasses, Marginal
+from headcount.topdown.mechanism import TopDown
+from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.feasibility import clashes
+from headcount.topdown.solve.rounding import round_batch
 
 log = logging.getLogger(__name__)
 

@@ -131,9 +131,9 @@ class AsPublished(PostTabular):
         """As the mechanism, with that noise."""
         return self.inner.run(counts, PublishedNoise(noise), runs=runs, context=context)
 
-    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
         """As the mechanism's."""
-        return self.inner.recorded_bytes(schema, geography)
+        return self.inner.drawn_bytes(schema, geography)
 
 
 def _published(law: Law) -> Law:

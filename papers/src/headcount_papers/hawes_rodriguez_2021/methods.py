@@ -16,10 +16,10 @@ from headcount.mechanisms.suppression.rules import TABLES
 from headcount.mechanisms.swapping.keys import ADULTS, SIZE, PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
-from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import Schema
 from headcount.tabulate.published import supported, tables
+from headcount.topdown.choices import Grouped, Invariant, Marginal
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.hawes_rodriguez_2021.settings import (
     DELTA,
     QUERY_SHARES,

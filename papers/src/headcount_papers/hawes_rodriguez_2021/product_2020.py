@@ -17,7 +17,6 @@ from headcount.arrays import Floats
 from headcount.comparison.cases import Case
 from headcount.geography import Areas, Geography
 from headcount.geography.spine import COLUMNS, LEVELS, NO_AREA, optimised_spine
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import Population
 from headcount.population.dwellings import Households
 from headcount.population.from_households import KIND, to_population
@@ -26,6 +25,7 @@ from headcount.release import Release
 from headcount.schema import Recode, Schema, load_schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.hawes_rodriguez_2021.accuracy import ALONE, CODES, EVERY, TOTAL
 from headcount_papers.hawes_rodriguez_2021.settings import PLACE
 

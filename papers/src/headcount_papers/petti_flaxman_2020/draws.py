@@ -13,7 +13,7 @@ from headcount.comparison.cache import Codec
 from headcount.comparison.cases import Case, Released, run_cases
 from headcount.comparison.study import Work
 from headcount.mechanisms import Mechanism, Sampling, Tabulated
-from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.petti_flaxman_2020.residuals import (
     STRATA,
     Residuals,

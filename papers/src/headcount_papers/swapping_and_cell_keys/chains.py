@@ -15,10 +15,10 @@ from headcount.mechanisms import Context, Identity, PostTabular
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
-from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.tabulate import Tabulated
+from headcount.topdown.mechanism import TopDown
 from headcount_papers.swapping_and_cell_keys.settings import (
     BASES,
     LADDER,

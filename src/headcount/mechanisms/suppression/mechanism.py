@@ -239,7 +239,7 @@ class Suppression(TableMethod):
                 "meaning for weighted counts",
             )
 
-    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
         """None: tables are made one by one."""
         return 0
 

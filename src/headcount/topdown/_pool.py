@@ -1,0 +1,347 @@
+"""Answers pooled with those of the levels below before the descent (linear/pooled.py).
+
+From the lowest level that takes part upwards, every answer is joined with the sum of its
+children's, by inverse variance (_pool_plan.py). That looks at noisy answers only, so it costs no
+privacy; and then TopDown goes on as ever, with better answers and the weights that they deserve.
+
+Sums go over children in the order of the tree, whole families at a time, so that no piece of work
+and no engine changes a bit of them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from headcount.arrays import Floats, Ints
+from headcount.errors import RunError
+from headcount.files import POSIX, from_json
+from headcount.geography import Geography
+from headcount.mapped import append, mapped, scratch_file
+from headcount.mechanisms import Context
+from headcount.release.layout import stem_of
+from headcount.schema import Schema
+from headcount.storage import Storage
+from headcount.storage.numbers import StoredFloats, store_floats
+from headcount.tabulate import CELLS
+from headcount.topdown._estimate import NodeProblem
+from headcount.topdown._level import LevelPlan
+from headcount.topdown._pool_plan import BEST_TOTAL, PooledLevel, PoolPlan
+from headcount.topdown.answers import (
+    Answers,
+    AnswerSource,
+    Classes,
+    Planned,
+    with_answers,
+)
+from headcount.topdown.settings import TopDownSettings
+
+_log = logging.getLogger(__name__)
+
+POOLED = "pooled"
+"""The folder of pooled answers in a run's workspace."""
+SECONDS = "answers pooled"
+"""How long pooling took, beside the levels of the descent."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Answers of children that one piece of work reads."""
+
+
+class PooledFiles:
+    """Pooled answers of a run in its workspace: a file for each piece of work, and a note of it.
+
+    A resumed run takes those that are there. They have noisy answers and nothing of the truth, and
+    would come out the same again: so a damaged file is reported and made anew, and so is one of
+    another run, since ``made_from`` names data, noise and settings.
+    """
+
+    def __init__(self, workspace: Storage, run: int, *, made_from: bytes) -> None:
+        self.storage = workspace.below(f"{POOLED}-{run}")
+        self._made_from = sha256(made_from).hexdigest()
+
+    def load(self, level: str, units: range) -> StoredFloats | None:
+        """The pooled answers of exactly these units, if they are there and sound."""
+        name = self._name(level, units)
+        try:
+            noted = from_json(self.storage.read(f"{name}.json").to_pybytes())
+            digests = bytes.fromhex(noted["digests"])
+            rows = StoredFloats(self.storage, name, noted["kind"], tuple(noted["shape"]), digests)
+            if noted["made_from"] != self._made_from or len(rows) != len(units):
+                raise ValueError("it was made from other data, or with other noise or settings")
+            rows[:]  # each block has its digest
+        except FileNotFoundError:
+            return None
+        # A damaged note fails in whatever way the reader happens to stumble.
+        except (OSError, ValueError, KeyError, TypeError, RunError) as error:
+            where = f"{self.storage.uri}/{name}"
+            _log.warning("%s cannot be used (%s): its answers are pooled again", where, error)
+            return None
+        return rows
+
+    def save(self, level: str, units: range, rows: Floats) -> StoredFloats:
+        """Write the pooled answers of some units, then that they are there."""
+        name = self._name(level, units)
+        stored = store_floats(self.storage, name, rows)
+        noted = {"made_from": self._made_from, "kind": stored.kind, "shape": stored.shape}
+        noted["digests"] = stored.digests.hex()
+        self.storage.put(f"{name}.json", json.dumps(noted).encode())
+        return stored
+
+    def _name(self, level: str, units: range) -> str:
+        return f"{stem_of(level)}/{units.start}-{units.stop}"
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRows:
+    """Pooled answers of a level: a row for each unit, the columns of ``PooledLevel.columns``.
+
+    where
+        first    the first unit of each piece
+        pieces   the rows of each, here or in a file
+    """
+
+    columns: Mapping[str, slice]
+    first: Ints
+    pieces: Sequence[Floats | StoredFloats]
+
+    def __getitem__(self, units: range) -> Floats:
+        """The rows of some units, one after another."""
+        width = max((own.stop for own in self.columns.values()), default=0)
+        found = np.empty((len(units), width))
+        if not len(units):
+            return found
+        at = int(np.searchsorted(self.first, units.start, side="right")) - 1
+        row = units.start
+        while row < units.stop:
+            first, piece = int(self.first[at]), self.pieces[at]
+            last = min(units.stop, first + len(piece))
+            found[row - units.start : last - units.start] = piece[row - first : last - first]
+            row, at = last, at + 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PooledAnswers:
+    """Answers of which some were pooled; elsewhere those that were drawn.
+
+    ``rows`` of a level that is not there yet are missing while those below are made.
+    """
+
+    source: AnswerSource
+    plan: PoolPlan
+    rows: Mapping[str, PooledRows]
+
+    def open(self) -> PooledAnswers:
+        """Itself: what it holds opens what is elsewhere."""
+        return self
+
+    def said(self) -> dict[str, str]:
+        """What a receipt says of it."""
+        return {"answers pooled": self.plan.from_words}
+
+    @property
+    def own(self) -> Answers:
+        """The answers as they were drawn."""
+        return self.source.open()
+
+    @property
+    def planned(self) -> Planned:
+        """The noise that was drawn, and queries that only the levels below have answers to."""
+        return {**self.own.planned, **self.plan.more}
+
+    @property
+    def classes(self) -> Classes:
+        """Which share of the loss each unit has."""
+        return self.own.classes
+
+    def values(self, level: str, query: str, units: range) -> Ints | Floats:
+        """Answers of some units to a query, pooled where they are."""
+        rows = self.rows.get(level)
+        if rows is None or query not in rows.columns:
+            return self.own.values(level, query, units)
+        return rows[units][:, rows.columns[query]]
+
+    def weighted(self, level: LevelPlan) -> LevelPlan:
+        """A level's plan with the weights that its answers have after pooling."""
+        if level.name not in self.rows:
+            return level
+        weights, kinds = self.plan.class_weights(level.name, (CELLS, *level.families))
+        measured = np.array([level.weight, *level.family_weight]) > 0
+        return replace(level, classes=(weights * measured, kinds))
+
+    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints | Floats:
+        """The answers of some (unit, answer) pairs, as they were drawn."""
+        return self.own.picked(level, query, unit, group)
+
+    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
+        """The problem with its answers."""
+        if (rows := self.rows.get(level.name)) is None:
+            return self.own.answered(level, problem)
+        some = range(int(problem.child.min()), int(problem.child.max()) + 1)
+        own = rows[some]
+
+        def answers(query: str, unit: Ints, group: Ints) -> Floats | Ints:
+            if BEST_TOTAL in rows.columns and query in self.plan.totals:
+                group = np.zeros_like(group) + rows.columns[BEST_TOTAL].start
+                return np.asarray(own[unit - some.start, group])
+            if query not in rows.columns:  # the lowest level has its best total alone
+                return self.own.picked(level.name, query, unit, group)
+            return np.asarray(own[unit - some.start, rows.columns[query].start + group])
+
+        return with_answers(
+            level, problem, detail=lambda unit, cell: answers(CELLS, unit, cell), groups=answers
+        )
+
+
+class PoolPiece(NamedTuple):
+    """Some units of a level whose answers are pooled together.
+
+    where
+        kids    their children, on the level below
+        first   where those of each unit begin among these
+    """
+
+    units: range
+    kids: range
+    first: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _PoolTask:
+    """Pools the answers of some units of a level, unless that is done."""
+
+    answers: PooledAnswers
+    level: PooledLevel
+    files: PooledFiles | None
+
+    def __call__(self, piece: PoolPiece) -> Floats | StoredFloats:
+        if self.files is None:
+            return self._pooled(piece)
+        found = self.files.load(self.level.name, piece.units)
+        if found is None:
+            found = self.files.save(self.level.name, piece.units, self._pooled(piece))
+        return found
+
+    def _pooled(self, piece: PoolPiece) -> Floats:
+        """The row of each unit."""
+        answers, level = self.answers, self.level
+        rows = answers.rows.get(level.below)
+        below = None if rows is None else rows[piece.kids]  # read once for all queries
+        values = {query: self._joined(query, piece, below) for query in level.made_from}
+        parts = [values[query] for query in level.columns if query != BEST_TOTAL]
+        if BEST_TOTAL in level.columns:
+            parts.append(answers.plan.best_totals(level.name, piece.units, values)[:, None])
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def _joined(self, query: str, piece: PoolPiece, below: Floats | None) -> Floats:
+        """y* of some units."""
+        answers, level, units = self.answers, self.level, piece.units
+        kind = level.of_unit[units.start : units.stop]
+        weight = level.weight[query][kind][:, None]
+        own = level.own[query][kind][:, None]
+        found = np.zeros((len(units), answers.plan.sizes[query]))
+        if own.any():
+            found = own * answers.own.values(level.name, query, units)
+        if level.below and (weight > own).any():
+            rows = answers.rows.get(level.below)
+            if below is not None and rows is not None and query in rows.columns:
+                values: Floats | Ints = below[:, rows.columns[query]]
+            else:
+                values = answers.own.values(level.below, query, piece.kids)
+            found += (weight - own) * np.add.reduceat(values, piece.first, axis=0)
+        return np.divide(found, weight, out=found, where=weight > 0)
+
+
+@contextmanager
+def answers_of_run(
+    source: AnswerSource,
+    settings: TopDownSettings,
+    schema: Schema,
+    tree: Geography,
+    *,
+    published: Geography,
+    context: Context,
+    made_from: bytes = b"",
+    run: int = 0,
+    seconds: dict[str, float],
+) -> Iterator[AnswerSource]:
+    """What a descent is given: the answers as they were drawn, or pooled if the settings say so.
+
+    In a workspace pooled answers are files, which go once they have been used; a run that broke off
+    finds them again. Without one they are in files without a name. ``seconds`` gets the time that
+    it took.
+    """
+    if not settings.pool:
+        yield source
+        return
+    began, here, files = perf_counter(), source.open(), None
+    plan = PoolPlan.of(
+        settings, schema, tree, planned=here.planned, classes=here.classes, published=published
+    )
+    if context.workspace is not None:
+        files = PooledFiles(context.workspace, run, made_from=made_from)
+    answers = pooled(source, plan, tree, context=context, files=files)
+    seconds[SECONDS] = round(seconds.get(SECONDS, 0.0) + perf_counter() - began, 1)
+    yield answers
+    if files is not None:
+        files.storage.remove()
+
+
+def pooled(
+    source: AnswerSource,
+    plan: PoolPlan,
+    tree: Geography,
+    *,
+    context: Context,
+    files: PooledFiles | None = None,
+) -> PooledAnswers:
+    """The answers with those of the levels above pooled, from the lowest that takes part up."""
+    rows: dict[str, PooledRows] = {}
+    for level in reversed(list(plan.levels.values())):
+        task = _PoolTask(PooledAnswers(source, plan, dict(rows)), level, files)
+        pieces = list(_pieces(level, tree, sum(plan.sizes.values())))
+        what = f"pooled answers, {level.name}"
+        made = context.progress(context.engine.map(task, pieces), what=what, total=len(pieces))
+        begins = np.array([one.units.start for one in pieces], dtype=np.int64)
+        kept = list(made) if files is not None or len(pieces) == 1 else _mapped(made)
+        rows[level.name] = PooledRows(level.columns, begins, kept)
+    return PooledAnswers(source, plan, rows)
+
+
+def _mapped(made: Iterable[Floats | StoredFloats]) -> list[Floats]:
+    """Rows as pages of a file without a name, piece by piece: for levels without a workspace."""
+    if not POSIX:  # a file that is mapped cannot go
+        return [rows[:] for rows in made]
+    shapes = []
+    with scratch_file() as file:
+        for rows in made:
+            shapes.append(rows.shape)
+            append(file, rows[:], np.float64)
+        numbers = mapped(file, np.float64)
+    ends = np.cumsum([np.prod(shape) for shape in shapes])
+    return [
+        own.reshape(shape) for own, shape in zip(np.split(numbers, ends[:-1]), shapes, strict=True)
+    ]
+
+
+def _pieces(level: PooledLevel, tree: Geography, answers: int) -> Iterator[PoolPiece]:
+    """Runs of units that have, with their children, not too many answers together."""
+    child_first = np.zeros(tree.size(level.name) + 1, dtype=np.int64)
+    if level.below:
+        child_first = np.append(tree.children_start(level.name), tree.size(level.below))
+    ends = np.cumsum((np.diff(child_first) + 1) * answers)
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = int(np.searchsorted(ends, before + NUMBERS_AT_ONCE, side="right"))
+        last = max(last, first + 1)
+        kids = range(int(child_first[first]), int(child_first[last]))
+        yield PoolPiece(range(first, last), kids, child_first[first:last] - kids.start)
+        first = last

@@ -1,0 +1,266 @@
+"""The noisy measurements themselves, for whoever wants to work out uncertainty, or to start anew.
+
+Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
+each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or
+bounded; and ``Together`` where the spine has published units in parts, with their exact totals. A
+level that is neither measured nor bounded has no folder. ``units.parquet`` has the places that each
+leaf lies in, schema and settings; ``spine.parquet`` the same leaves in the tree that was measured,
+where that is another. ``headcount.topdown.measurements`` reads all of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headcount.arrays import Ints
+from headcount.engines import Engine
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.population import Population
+from headcount.population.quarters import Quarters
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.release.frames import units_frame
+from headcount.release.layout import UNITS, stem_of
+from headcount.release.publication import Publication
+from headcount.release.receipt import guarantee_to_json
+from headcount.release.store import schema_to_json
+from headcount.release.streamed import ROWS_AT_ONCE, whole_files
+from headcount.schema import Schema
+from headcount.schema.attribute import first_repeated
+from headcount.tabulate import CELLS, every_cell
+from headcount.topdown._joint import JointTotals
+from headcount.topdown._measured_tables import (
+    MeasuredQuery,
+    answer_rows,
+    columns_of,
+    constraint_rows,
+    described,
+    stated,
+    together_rows,
+)
+from headcount.topdown._written import WrittenFiles
+from headcount.topdown.measure import MeasurementFiles, Measurements
+from headcount.topdown.measurements import level_folders
+from headcount.topdown.measurements.form import ANSWERS, CONSTRAINTS, SPINE, TOGETHER, WITHOUT_ROWS
+from headcount.topdown.restrict import Restriction, Restrictions
+from headcount.topdown.settings import TopDownSettings
+from headcount.typed import to_table
+
+UNITS_A_PART, VALUES_AT_ONCE = 1 << 14, 1 << 21
+"""Units of one part file, and answers that are drawn and written together (a row group)."""
+
+
+def write_measurements(
+    measurements: Measurements | MeasurementFiles,
+    restrictions: Restrictions,
+    settings: TopDownSettings,
+    schema: Schema,
+    geography: Geography,
+    folder: Path,
+    *,
+    engine: Engine,
+    run: str = "",
+    progress: Progress = silent,
+    written: WrittenFiles | None = None,
+) -> None:
+    """Draw every measurement in full and write it, a part for each run of units.
+
+    The estimate uses the same draws: noise is a function of its address. So a part that is written
+    twice is the same, whoever writes it, and one that is ``written`` is left as it is. ``run`` is a
+    mark that all parts of this run have.
+    """
+    for level in geography.levels:
+        measured = [
+            MeasuredQuery(every_cell(schema) if name == CELLS else settings.query(name), noise)
+            for (at, name), noise in measurements.open().planned.items()
+            if at == level
+        ]
+        task = PartTask(
+            level=level,
+            measured=measured,
+            bounded=restrictions[level],
+            measurements=measurements,
+            schema=schema,
+            run=run,
+            folder=folder.absolute() / f"{stem_of(level)}.parquet",
+            written=written,
+        )
+        if not task.wanted:  # the level has neither a share nor a bound, and so no folder
+            continue
+        codes = geography.units[geography.depth(level)]
+        starts = range(0, len(codes), UNITS_A_PART)
+        parts = (Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
+        made = engine.map(task.write, parts)
+        for _ in progress(made, what=f"measurements of {level}", total=len(starts)):
+            pass
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """A run of units: the number of the first, and their codes."""
+
+    first: int
+    codes: NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartTask:
+    """Writes both tables of some units of one level, each as one file."""
+
+    level: str
+    measured: list[MeasuredQuery]
+    bounded: Sequence[Restriction]
+    measurements: Measurements | MeasurementFiles
+    schema: Schema
+    run: str
+    folder: Path
+    written: WrittenFiles | None = None
+
+    @property
+    def wanted(self) -> list[str]:
+        """The tables that the level has rows for."""
+        tables = ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded))
+        return [name for name, rows in tables if rows]
+
+    def write(self, units: Units) -> None:
+        """Write the parts of some units, whole or not at all, unless that is done."""
+        import pyarrow.parquet as pq
+
+        tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
+        wanted = self.wanted
+        bounded = [one.query for one in self.bounded]
+        about = described(self.level, self.measured, bounded, self.schema, run=self.run)
+        part = f"part-{units.first // UNITS_A_PART:05d}.parquet"
+        paths, note = [self.folder / name / part for name in wanted], f"{self.folder.stem}/{part}"
+        if self.written is not None and self.written.sound(note, paths):
+            return
+        with whole_files(*paths) as streams, ExitStack() as stack:
+            for name, stream in zip(wanted, streams, strict=True):
+                form = columns_of(name, self.schema).with_metadata(about)
+                options: dict[str, Any] = {"compression": "zstd"}
+                # Ranges of the answers say nothing; those of names let a reader skip row groups.
+                options["write_statistics"] = ["geocode", "query_name"]
+                writer = stack.enter_context(pq.ParquetWriter(stream, form, **options))
+                for rows in tables[name](units):
+                    writer.write_table(rows)
+        if self.written is not None:
+            self.written.note(note, paths)
+
+    def _answers(self, units: Units) -> Iterator[pa.Table]:
+        for one in self.measured:
+            step = max(1, VALUES_AT_ONCE // one.query.size(self.schema))
+            for first in range(0, len(units.codes), step):
+                codes = units.codes[first : first + step]
+                start = units.first + first
+                some = range(start, start + len(codes))
+                answers = self._drawn(one.query.name, some)
+                if (classes := self.measurements.open().classes.get(self.level)) is None:
+                    yield answer_rows(one, codes, answers, self.schema)
+                    continue
+                for number, noise in enumerate(one.noise.classes):
+                    own = np.flatnonzero(classes[some.start : some.stop] == number)
+                    if noise is not None and len(own):  # no row where there is no share
+                        apart = MeasuredQuery(one.query, noise)
+                        yield answer_rows(apart, codes[own], answers[own], self.schema)
+
+    def _drawn(self, query: str, units: range) -> Ints:
+        measurements = self.measurements.open()
+        if query == CELLS:
+            return measurements.cells(self.level, units)
+        return measurements.margin(self.level, query, units)
+
+    def _constraints(self, units: Units) -> Iterator[pa.Table]:
+        some = range(units.first, units.first + len(units.codes))
+        for one in self.bounded:
+            yield from constraint_rows(one, units.codes, some, self.schema)
+
+
+def write_together(
+    joint: Mapping[str, JointTotals], published: Geography, schema: Schema, folder: Path
+) -> None:
+    """Write the exact totals of published units that the spine has in parts, where it does."""
+    import pyarrow.parquet as pq
+
+    for level, totals in joint.items():
+        rows = together_rows(totals, published.units[published.depth(level)], schema)
+        path = folder / f"{stem_of(level)}.parquet" / TOGETHER / "part-00000.parquet"
+        with whole_files(path) as (stream,):
+            pq.write_table(rows, stream, compression="zstd")
+
+
+def refuse_same_names(schema: Schema, geography: Geography) -> None:
+    """Refuse measurements whose tables would have two columns, or two files, of one name."""
+    for file in (UNITS, SPINE):
+        if file in map(str.casefold, geography.levels):
+            raise InputError(
+                "measurements",
+                place=f"level {file!r}",
+                found="the name of the file of all places",
+                expected="another name for the level",
+            )
+    for table in (ANSWERS, CONSTRAINTS):
+        if twice := first_repeated(columns_of(table, schema).names):
+            raise InputError(
+                "measurements",
+                place=f"column {twice!r}",
+                found="an attribute of that name",
+                expected="attributes with other names than the columns of every measurement",
+            )
+
+
+@dataclass(frozen=True)
+class PublishedMeasurements(Publication):
+    """The noisy measurements, written as they are drawn, with the settings that they are of."""
+
+    settings: TopDownSettings
+
+    def check(self, population: Population) -> None:
+        """Refuse two columns, or two files, of one name."""
+        refuse_same_names(population.schema, population.geography)
+
+    def write(
+        self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
+    ) -> Sequence[Path]:
+        """The places; the measurements are there already."""
+        geography, tree = release.geography, self.settings.tree(release.geography)
+        # What bounds the counts is in the tables: no table of bounds is named.
+        settings = replace(self.settings.completed(release.schema, tree), bounds=())
+        there = level_folders(folder)
+        bare = [level for level in tree.levels if stem_of(level) not in there]
+        about = {
+            **_levels(geography),
+            **({WITHOUT_ROWS: bare} if bare else {}),
+            "schema": schema_to_json(release.schema),
+            "mechanism": to_table(settings),
+            "guarantee": guarantee_to_json(replace(release.guarantee, method="")),
+        }
+        _write_units(geography, folder / f"{UNITS}.parquet", about)
+        if tree is not geography:
+            _write_units(tree, folder / f"{SPINE}.parquet", _levels(tree))
+        return sorted(path for path in folder.rglob("*.parquet") if path.is_file())
+
+
+def _levels(geography: Geography) -> dict[str, Any]:
+    """What a table of leaves does not show: levels in their order, and the code of the whole."""
+    return {"levels": geography.levels, "root": str(geography.units[0][0])}
+
+
+def _write_units(geography: Geography, path: Path, about: Mapping[str, Any]) -> None:
+    """Every leaf with the places that it lies in, in the order of the tree."""
+    import pyarrow.parquet as pq
+
+    leaf, size = geography.leaf, geography.size(geography.leaf)
+    form = units_frame(geography, leaf, range(0)).to_arrow().schema.with_metadata(stated(about))
+    with whole_files(path) as (file,), pq.ParquetWriter(file, form, compression="zstd") as writer:
+        for first in range(0, size, ROWS_AT_ONCE):
+            some = range(first, min(first + ROWS_AT_ONCE, size))
+            writer.write_table(units_frame(geography, leaf, some).to_arrow().cast(form))

@@ -1,0 +1,457 @@
+"""How exact the best linear estimate is at every level of a tree of places, from its noise alone.
+
+With own precision H_u and children j, from the leaves up (all matrices on one component):
+
+    C_u = sum over j of S_j,    S_u = (C_u^-1 + H_u)^-1,    at a leaf S_u = H_u^-1
+
+and from the whole down
+
+    A_j = S_j C_p^-1,    V_j = A_j V_p A_j' + (I - A_j) S_j (I - A_j)' + A_j (C_p - S_j) A_j'
+
+where
+    S_u   the covariance of the estimate from answers in u and below
+    V_u   that of the estimate from all answers; at the whole V = S
+    p     the parent of j
+
+The estimates themselves go the same way. A query may be exact at a level, and a unit may have no
+answers: see known.py. Kinds of units are done once (kinds.py): S and C depend on a unit's kind
+alone, and V, which is linear in that of the parent, is averaged over the units of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headcount.arrays import Flags, Floats, Ints
+from headcount.topdown.linear.components import Component, Components
+from headcount.topdown.linear.kinds import Kinds, LevelNoise, NoiseTree
+from headcount.topdown.linear.known import (
+    NOTHING,
+    Known,
+    complement,
+    largest,
+    nothing_known,
+    pseudo_inverse,
+    spanned,
+    symmetric,
+    without_rounding,
+)
+from headcount.topdown.linear.limits import refuse_beyond_memory
+
+EQUAL = 9
+"""Matrices of counts of cells that agree in so many decimals are equal."""
+NEARLY_ALL = 0.999
+"""A child with more of its parent's C is looked at by itself: differences would lose digits."""
+
+
+class Directions:
+    """Sets of unknown directions of one component, each with a number; number 0 is none."""
+
+    def __init__(self, size: int) -> None:
+        self.bases: list[Floats] = [np.zeros((size, 0))]
+
+    def number(self, basis: Floats) -> int:
+        """The number of what some orthonormal directions span."""
+        projector = basis @ basis.T
+        for number, one in enumerate(self.bases):
+            if one.shape == basis.shape and np.allclose(one @ one.T, projector, atol=1e-9):
+                return number
+        self.bases.append(basis)
+        return len(self.bases) - 1
+
+    def together(self, numbers: Sequence[int] | Ints) -> int:
+        """The number of what several of them span."""
+        return self.number(spanned(np.hstack([self.bases[k] for k in numbers])))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelKnown:
+    """What the answers of units and of those below say, for each kind, on one component.
+
+    where
+        covariance   S
+        unknown      the number of its unknown directions
+        children     C, summed over children; none at the leaf
+        below        how many children have each number of unknown directions
+        together     the number of what these span
+    """
+
+    covariance: Floats
+    unknown: Ints
+    children: Floats
+    below: Ints
+    together: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What children make of their parent's estimate, for links that are alike.
+
+    where
+        links    positions of links between kinds
+        gain     A
+        shared   the part N_j N_j' K^+ of it, of children that are unknown along some directions
+        stays    a basis of what stays unknown of the child whatever is known of the parent
+    """
+
+    links: Ints
+    gain: Floats
+    shared: Floats
+    stays: Floats
+
+
+class ComponentErrors:
+    """The errors of the best linear estimate on one component of the cells."""
+
+    def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
+        self._tree, self.size = tree, component.size
+        self._component, self._components = component, components
+        # S, C and its inverse of each kind, and what each link gains.
+        held = sum(3 * len(one.noise) + len(one.parent) for one in tree.kinds)
+        many = sum(len(one.noise) for one in tree.kinds)
+        refuse_beyond_memory(held, self.size, of=f"{many:,} kinds of units")
+        self._directions = Directions(self.size)
+        self._link_gains: dict[int, Floats] = {}
+        self._inverses: dict[int, Floats] = {}
+        below: LevelKnown | None = None
+        self.levels: list[LevelKnown] = []
+        for depth in reversed(range(len(tree.levels))):
+            below = self._joined(depth, below)
+            self.levels.insert(0, below)
+
+    def basis(self, number: int) -> Floats:
+        """The unknown directions of a number."""
+        return self._directions.bases[number]
+
+    def precisions(self, level: LevelNoise) -> list[Floats]:
+        """H of each class of units."""
+        return [
+            sum(
+                (w * self._components.precision(q, self._component) for q, w in one.items()),
+                start=np.zeros((self.size, self.size)),
+            )
+            for one in level.weights
+        ]
+
+    def _exact(self, level: LevelNoise) -> Floats:
+        """A basis of what is known without noise."""
+        known = [self._components.precision(q, self._component) for q in level.exact]
+        return spanned(np.hstack([np.zeros((self.size, 1)), *known]))
+
+    def _joined(self, depth: int, below: LevelKnown | None) -> LevelKnown:
+        """A level's kinds, from those of the level below."""
+        kinds, size = self._tree.kinds[depth], self.size
+        many = len(kinds.noise)
+        if below is None:
+            children = np.zeros((many, size, size))
+            numbers = np.zeros((many, 1), dtype=np.int64)
+            together = np.full(many, self._directions.number(np.eye(size)))
+        else:
+            children, numbers, together = self._summed(kinds, below)
+        level = self._tree.levels[depth]
+        precisions, exact = self.precisions(level), self._exact(level)
+        covariance = np.empty((many, size, size))
+        unknown = np.empty(many, dtype=np.int64)
+        for (noise, number), own in alike(kinds.noise, together):
+            before = self._below(children[own], number, leaf=below is None)
+            after = before.with_exact(exact).with_answers(precisions[noise])
+            covariance[own] = after.covariance
+            unknown[own] = self._directions.number(after.unknown)
+        return LevelKnown(covariance, unknown, children, numbers, together)
+
+    def _below(self, children: Floats, number: int, *, leaf: bool) -> Known:
+        """What units' children say of them together."""
+        if leaf:
+            return nothing_known(self.size, len(children))
+        unknown = self.basis(number)
+        known = complement(unknown)
+        if not number:  # nearly always
+            return Known(children, known, unknown)
+        return Known(known.T @ children @ known, known, unknown)
+
+    def _summed(self, kinds: Kinds, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
+        """Sums over children, how many have which unknown directions, and what these span."""
+        adding = _by_link(kinds, kinds.times, len(below.unknown))
+        children = _times(adding, below.covariance)
+        flags = below.unknown[:, None] == np.arange(len(self._directions.bases))
+        numbers = np.asarray(adding @ flags.astype(np.int64))
+        together = np.zeros(len(kinds.first), dtype=np.int64)
+        if below.unknown.any():
+            patterns, which = np.unique(numbers > 0, axis=0, return_inverse=True)
+            spans = [self._directions.together(np.flatnonzero(one)) for one in patterns]
+            together = np.array(spans, dtype=np.int64)[which.reshape(-1)]
+        return children, numbers, together
+
+    def gains(self, depth: int) -> Iterator[Gains]:
+        """The gains of a level's units, for the links of the level above.
+
+        Where children are unknown along some directions,
+
+            A_j = S_j R C_R^-1 R' + N_j N_j' K^+ (I - C R C_R^-1 R'),   K = sum over j of N_j N_j'
+
+        where N_j is a basis of what is unknown in j, R one of what is known in every child, and C_R
+        is C there. What one child alone does not know is known from the parent and the others.
+        """
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        inverse = self._inverse(depth - 1)
+        unknown, times = here.unknown[kinds.child], above.below[kinds.parent]
+        for (number, *many), own in alike(unknown, *times.T[1:]):
+            parent, basis = kinds.parent[own], self.basis(number)
+            gain = here.covariance[kinds.child[own]] @ inverse[parent]
+            shared, stays = np.zeros((self.size, self.size)), basis
+            if number:
+                bases = [self.basis(k) for k in range(1, len(many) + 1)]
+                parts = (t * one @ one.T for t, one in zip(many, bases, strict=True))
+                sums = sum(parts, start=shared)
+                shared = basis @ basis.T @ pseudo_inverse(symmetric(sums), scale=largest(sums))
+                gain = gain + shared @ (
+                    np.eye(self.size) - above.children[parent] @ inverse[parent]
+                )
+                values, vectors = np.linalg.eigh(symmetric(basis.T @ shared @ basis))
+                stays = basis @ vectors[:, values < 1 - NOTHING]
+            yield Gains(own, gain, shared, stays)
+
+    def link_gains(self, depth: int) -> Floats:
+        """A of every link to a level's kinds."""
+        if depth not in self._link_gains:
+            links = len(self._tree.kinds[depth - 1].parent)
+            found = np.empty((links, self.size, self.size))
+            for one in self.gains(depth):
+                found[one.links] = one.gain
+            self._link_gains[depth] = found
+        return self._link_gains[depth]
+
+    def links(self, depth: int, units: Ints) -> Ints:
+        """The link of some units at a depth to their parents."""
+        links = self._tree.kinds[depth - 1]
+        parent = links.of_unit[self._tree.parents[depth][units]]
+        child = self._tree.kinds[depth].of_unit[units]
+        return links.link(parent, child, len(self.levels[depth].unknown))
+
+    def unknown_of(self, depth: int, links: Ints, above: Ints) -> Ints:
+        """The number of what is unknown of some units, by their links, from that of parents."""
+        group = np.empty(len(self._tree.kinds[depth - 1].parent), dtype=np.int64)
+        gains = list(self.gains(depth))
+        for number, one in enumerate(gains):
+            group[one.links] = number
+        found = np.empty(len(links), dtype=np.int64)
+        for (number, before), own in alike(group[links], above):
+            unsure = [gains[number].stays, gains[number].shared @ self.basis(before)]
+            found[own] = self._directions.number(spanned(np.hstack(unsure)))
+        return found
+
+    def _inverse(self, depth: int) -> Floats:
+        """R C_R^-1 R' of each kind at a depth."""
+        if depth not in self._inverses:
+            self._inverses[depth] = self._inverted(self.levels[depth])
+        return self._inverses[depth]
+
+    def _inverted(self, level: LevelKnown) -> Floats:
+        inverse = np.empty_like(level.children)
+        for (number,), own in alike(level.together):
+            if not number and len(own) == len(inverse):  # nearly always
+                return pseudo_inverse(level.children, scale=largest(level.children))
+            known, children = complement(self.basis(number)), level.children[own]
+            inside = pseudo_inverse(known.T @ children @ known, scale=largest(children))
+            inverse[own] = known @ inside @ known.T
+        return inverse
+
+    def down(self) -> Iterator[tuple[int, Floats, Ints]]:
+        """Each depth with the mean V of every kind, and the number of what is unknown of some."""
+        covariance, unknown = self.levels[0].covariance, self.levels[0].unknown
+        yield 0, covariance, unknown
+        for depth in range(1, len(self.levels)):
+            covariance, unknown = self._given_parents(depth, covariance, unknown)
+            yield depth, covariance, unknown
+
+    def _given_parents(self, depth: int, above: Floats, unknown_above: Ints) -> tuple[Floats, Ints]:
+        """The mean V of a level's kinds, from that of their parents' kinds.
+
+        Of children that are known in every direction it is
+
+            S_j mean(C_p^-1 V_p C_p^-1) S_j + mean(I - S_j C_p^-1) S_j
+
+        over their parents. Where one child is nearly all of C_p the second mean would be a
+        difference of equals, and has its own form (``given_parent``), link by link.
+        """
+        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
+        own_units = self._tree.kinds[depth].units
+        share = kinds.units[kinds.parent] * kinds.times / own_units[kinds.child]
+        unknown = np.zeros(len(own_units), dtype=np.int64)
+        apart = self._nearly_alone(depth) | (here.unknown[kinds.child] > 0)
+        inverse, s = self._inverse(depth - 1), here.covariance
+        mean = _by_link(kinds, np.where(apart, 0.0, share), len(own_units)).T
+        shares = mean @ np.ones(len(inverse))
+        covariance = s @ _times(mean, inverse @ above @ inverse - inverse) @ s
+        covariance += shares[:, None, None] * s
+        if apart.any():
+            self._add_apart(depth, np.where(apart, share, 0.0), above, covariance)
+        for one in self.gains(depth) if here.unknown.any() else ():
+            parent, child = kinds.parent[one.links], kinds.child[one.links]
+            if here.unknown[child[0]]:
+                self._add_unsure(one, parent, child, unknown_above, unknown)
+        return covariance, unknown
+
+    def _add_apart(self, depth: int, share: Floats, above: Floats, covariance: Floats) -> None:
+        """Add V of some children, link by link: those that have a share."""
+        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
+        links = np.flatnonzero(share)
+        parent, child = kinds.parent[links], kinds.child[links]
+        own, others = here.covariance[child], self.others(depth, links)
+        if here.unknown.any():
+            gain = self.link_gains(depth)[links]
+        else:
+            gain = own @ self._inverse(depth - 1)[parent]
+        given = given_parent(above[parent], others, own, gain)
+        np.add.at(covariance, child, share[links, None, None] * given)
+
+    def _add_unsure(
+        self, one: Gains, parent: Ints, child: Ints, unknown_above: Ints, unknown: Ints
+    ) -> None:
+        """Add what stays unknown of children that are unknown along some directions."""
+        for (number, before), own in alike(unknown_above[parent], unknown[child]):
+            # Along what is unknown of the parent a gain has its second part only.
+            unsure = [self.basis(before), one.stays, one.shared @ self.basis(number)]
+            unknown[child[own]] = self._directions.number(spanned(np.hstack(unsure)))
+
+    def others(self, depth: int, links: Ints) -> Floats:
+        """For some links to a level's kinds the sum of S over the child's siblings, C_p - S_j.
+
+        Where one child is far less exact than its siblings the difference would lose what they
+        are: there it is added up anew.
+        """
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        own = here.covariance[kinds.child[links]]
+        found: Floats = above.children[kinds.parent[links]] - own
+        alone = np.flatnonzero(self._nearly_alone(depth)[links])
+        if len(alone):
+            which, link = kinds.links(kinds.parent[links[alone]])
+            times = kinds.times[link] - (link == links[alone[which]])
+            parts = here.covariance[kinds.child[link]] * times[:, None, None]
+            first = np.searchsorted(which, np.arange(len(alone)))
+            found[alone] = np.add.reduceat(parts, first, axis=0)
+        return found
+
+    def _nearly_alone(self, depth: int) -> Flags:
+        """For each link whether the child has nearly all of C_p on some coordinate."""
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        own, whole = (np.einsum("nii->ni", one) for one in (here.covariance, above.children))
+        few = (NEARLY_ALL * whole < own.max(axis=0)).any(axis=1)  # no child has more than that
+        found: Flags = (kinds.times == 1) & few[kinds.parent]
+        some = np.flatnonzero(found)
+        most = own[kinds.child[some]] > NEARLY_ALL * whole[kinds.parent[some]]
+        found[some] = most.any(axis=1)
+        return found
+
+    def mean_variances(self, spreads: Floats, covariance: Floats, unknown: Ints) -> Floats:
+        """trace(spread V) of each kind and spread; infinite where that depends on what is unknown.
+
+        where
+            spreads   one for each query: queries x size x size
+        """
+        flat, own = (one.reshape(len(one), -1) for one in (spreads, covariance))
+        found = without_rounding(own @ flat.T, np.abs(own) @ np.abs(flat).T)
+        for (number,), some in alike(unknown):
+            touched = np.abs(spreads @ self.basis(number)).max(axis=(1, 2), initial=0.0)
+            lost = touched > NOTHING * np.abs(flat).max(axis=1)
+            found[np.ix_(some, np.flatnonzero(lost))] = np.inf
+        return found
+
+
+def given_parent(above: Floats, others: Floats, own: Floats, gain: Floats) -> Floats:
+    """V_j = A_j (V_p + C_p - S_j) A_j' + (I - A_j) S_j (I - A_j)': sums, in which nothing cancels.
+
+    where
+        above    V_p
+        others   C_p - S_j, the sum of S over siblings
+        own      S_j
+        gain     A_j
+    """
+    rest = np.eye(gain.shape[-1]) - gain
+    back, rest_back = gain.swapaxes(-1, -2), rest.swapaxes(-1, -2)
+    return symmetric(gain @ (above + others) @ back + rest @ own @ rest_back)
+
+
+def _by_link(kinds: Kinds, numbers: Floats | Ints, children: int) -> Any:
+    """Numbers of links as a sparse matrix, kinds x kinds of children; links are in its order."""
+    from scipy.sparse import csr_array
+
+    ends = np.append(kinds.first, len(kinds.child))
+    return csr_array((numbers, kinds.child, ends), shape=(len(kinds.first), children))
+
+
+def _times(matrix: Any, kinds: Floats) -> Floats:
+    """A sparse matrix times a matrix of each kind."""
+    found: Floats = np.asarray(matrix @ kinds.reshape(len(kinds), -1))
+    return found.reshape(-1, *kinds.shape[1:])
+
+
+def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """The rows that have the same numbers in every column, with these."""
+    varied = [one for one in columns if len(one) and (one != one[0]).any()]
+    if not varied:
+        if len(columns[0]):
+            yield tuple(int(one[0]) for one in columns), np.arange(len(columns[0]))
+        return
+    _, some, which = np.unique(
+        np.stack(varied, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    for number, row in enumerate(some):
+        own = np.flatnonzero(which.reshape(-1) == number)
+        yield tuple(int(one[row]) for one in columns), own
+
+
+def kind_variances(
+    tree: NoiseTree, components: Components, queries: Sequence[str]
+) -> Mapping[tuple[int, str], Floats]:
+    """For each depth and query the mean variance of the answers' best linear estimates, by kind."""
+    found: dict[tuple[int, str], Floats] = {}
+    for errors, asked, spreads in _used(tree, components, queries):
+        for depth, covariance, unknown in errors.down():
+            parts = errors.mean_variances(spreads, covariance, unknown)
+            for query, part in zip(asked, parts.T, strict=True):
+                found[depth, query] = found.get((depth, query), 0.0) + part
+    return found
+
+
+def level_variances(
+    tree: NoiseTree, components: Components, queries: Sequence[str]
+) -> Mapping[tuple[int, str], float]:
+    """The same as means over all units of a depth: V is averaged first, which is far less work."""
+    found: dict[tuple[int, str], float] = {}
+    for errors, asked, spreads in _used(tree, components, queries):
+        for depth, covariance, unknown in errors.down():
+            units = tree.kinds[depth].units
+            mean = np.tensordot(units / units.sum(), covariance, axes=1)
+            numbers = np.unique(unknown)  # infinite if it is so in any unit
+            every = errors.mean_variances(
+                spreads, np.broadcast_to(mean, (len(numbers), *mean.shape)), numbers
+            )
+            for query, part in zip(asked, every.max(axis=0).tolist(), strict=True):
+                found[depth, query] = found.get((depth, query), 0.0) + part
+    return found
+
+
+def _used(
+    tree: NoiseTree, components: Components, queries: Sequence[str]
+) -> Iterator[tuple[ComponentErrors, list[str], Floats]]:
+    """Errors of components, once for equal ones; the queries that ask about them, with spreads."""
+    for those in _equal(components, queries):
+        asked = [query for query in queries if components.precision(query, those[0]).any()]
+        if asked:
+            spreads = [[components.spread(query, one) for one in those] for query in asked]
+            errors = ComponentErrors(tree, components, those[0])
+            yield errors, asked, np.array(spreads).sum(axis=1)
+
+
+def _equal(components: Components, queries: Sequence[str]) -> Iterable[list[Component]]:
+    """Components with the same matrices, which have the same errors."""
+    found: dict[bytes, list[Component]] = {}
+    for one in components.every:
+        matrices = np.stack([components.precision(query, one) for query in queries])
+        found.setdefault(np.round(matrices, EQUAL).tobytes(), []).append(one)
+    return found.values()

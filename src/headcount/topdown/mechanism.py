@@ -1,0 +1,497 @@
+"""TopDown as a mechanism: what it promises, what it measures, and one run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from math import exp, floor, log
+from typing import Any, Self
+
+import numpy as np
+
+from headcount.addresses import step_words
+from headcount.errors import ConfigError
+from headcount.geography import Geography
+from headcount.mechanisms import (
+    COPIES,
+    SCALAR,
+    Context,
+    CountsOutcome,
+    Measured,
+    Pooling,
+    PostTabular,
+    Preserved,
+    guarantee_of,
+    law_of_all,
+    measure_cells,
+    refuse_too_many,
+    refuse_uncut,
+)
+from headcount.memory import gib
+from headcount.noise import Noise, TwoSidedGeometric
+from headcount.population import Population
+from headcount.privacy import Guarantee
+from headcount.release.publication import MdfFiles, PeopleInQuarters, Publication
+from headcount.schema import Schema
+from headcount.storage import storage_at
+from headcount.tabulate import CELLS, Counts, counts_digest
+from headcount.tabulate.counts import every_level
+from headcount.topdown._along_spine import (
+    along_spine,
+    off_spine,
+    refuse_other_totals,
+)
+from headcount.topdown._certificate import certificate_of
+from headcount.topdown._joint import JointTotals, joint_totals
+from headcount.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
+from headcount.topdown._passes import refuse_crossing, refuse_passes
+from headcount.topdown._pool import answers_of_run
+from headcount.topdown._pool_plan import pooling_of
+from headcount.topdown._publish import (
+    PublishedMeasurements,
+    write_measurements,
+    write_together,
+)
+from headcount.topdown._room_plan import refuse_too_wide
+from headcount.topdown._tighten import refuse_fixed_units, tighten
+from headcount.topdown._written import WrittenFiles
+from headcount.topdown.choices import QuartersBounds, TableBounds
+from headcount.topdown.descend import Descent, descend
+from headcount.topdown.measure import (
+    distance_to_truth,
+    mark_of,
+    measured,
+)
+from headcount.topdown.parts import PartFiles
+from headcount.topdown.planned import planned_noise
+from headcount.topdown.restrict import (
+    Restrictions,
+    exact_counts,
+    exact_statements,
+    nests,
+    refuse_truth_outside,
+    restrict,
+)
+from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.truth import TRUTH, TruthFiles, bounds_in_files, truth_in_files
+
+REPORT = "distance to the truth"
+WITH_POOLING = "TopDown with pooling"
+"""What it is called wherever ``pool`` is set: no longer the method that the Bureau used. The name
+does not say that answers are pooled: on some trees no level gains by it, which the notes say."""
+_CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TopDown(TopDownSettings, PostTabular):
+    """Noisy measurements at every level, then least squares and rounding from the top down.
+
+    Abowd et al. (2019), "Census TopDown"; the code of the 2018 end-to-end test. The release is
+    integer, non-negative, adds up over levels, and keeps every invariant and bound exactly.
+    """
+
+    name = "topdown"
+    to_publish_more = (
+        "people are placed in living quarters, which are then published exactly and must fit: "
+        "[[mechanism.bounds]] with caps"
+    )
+
+    @property
+    def called(self) -> str:
+        """What reports call it."""
+        return WITH_POOLING if self.pool else self.name
+
+    @property
+    def public_text(self) -> str:
+        """All settings, behind what it is called."""
+        text, own = repr(self), type(self).__name__
+        return self.called + text.removeprefix(own) if self.called != self.name else text
+
+    @property
+    def method(self) -> str:
+        """What a guarantee says of the method; nothing of TopDown as it is."""
+        if not self.pool:
+            return ""
+        where = (
+            f"from {self.pool_from} up" if self.pool_from else "wherever a level gains 1 % by it"
+        )
+        return (
+            f"{self.called}: noisy answers are joined with those of the levels below, {where} (the "
+            "receipt says where, or that no level gains 1 % and none are), which costs no privacy"
+        )
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every level x query with a share, and the report."""
+        if self.loss is None:
+            return ()
+        plan = list(self._measured(schema, self.tree(geography)))
+        if self.report_epsilon:
+            distance, law = self._reported(schema, geography)
+            plan.append(replace(distance, law=law))
+        return tuple(plan)
+
+    def _measured(self, schema: Schema, geography: Geography) -> Iterator[Measured]:
+        """Every level x query with a share; where units have shares of their own, each of these."""
+        settings, shares = self.completed(schema, geography), self.unit_shares(geography)
+        for (level, query), noise in planned_noise(settings, schema, geography).items():
+            if noise.law is None:
+                continue
+            whole = Measured(
+                level=level,
+                query=query,
+                entries=noise.entries,
+                law=noise.law,
+                steps=settings.steps_of(query, schema),
+                largest_household=self.largest_household,
+                of_housing_units=self.unit.of_housing_unit,
+            )
+            if shares is None:
+                yield whole
+                continue
+            depth, units = geography.depth(level), geography.size(level)
+            sizes = np.bincount(shares.classes(level)[1], minlength=len(noise.classes))
+            for number, one in enumerate(noise.classes):
+                if one is not None and one.law is not None and sizes[number]:
+                    yield replace(
+                        whole,
+                        entries=noise.entries // units * int(sizes[number]),
+                        law=one.law,
+                        among=noise.entries,
+                        paths=frozenset(
+                            k for k, path in enumerate(shares.paths) if path[depth] == number
+                        ),
+                    )
+
+    def _reported(self, schema: Schema, geography: Geography) -> tuple[Measured, TwoSidedGeometric]:
+        """The distance to the truth, and the noise that ``report_epsilon`` buys for it."""
+        cells = measure_cells(schema, geography, geography.leaf, neighbours=self.neighbours)
+        distance = replace(cells, query=REPORT, distance=True)
+        unit, name = self.neighbours.unit, f"topdown: {REPORT}"
+        return distance, law_of_all(self.report_epsilon, unit=unit, plan=[distance], name=name)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """The loss under the chosen unit, given everything that is released exactly.
+
+        Where nothing is, the loss under the other unit stands beside it. What is released exactly
+        may leave no two neighbours of the other unit, and a loss for none would mislead.
+        """
+        if self.loss is None:
+            stated = Guarantee.none("no noise is added: epsilon is infinite")
+        else:
+            losses = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
+            stated = self.in_words(losses, schema, geography)
+        return replace(stated, method=self.method)
+
+    def in_words(self, losses: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
+        """Losses, with what a neighbour is and what is released exactly."""
+        stated = losses.meaning(
+            *self.neighbours.statements(schema), *neighbours_in_words(self, geography)
+        )
+        exact = exact_statements(self.completed(schema, geography))
+        if not exact:
+            return stated
+        if not self.unit.of_housing_unit:  # whoever moves leaves all housing units where they are
+            stated = replace(stated, losses=stated.losses[:1])
+        beyond = "databases that differ in what is released without noise"
+        return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
+
+    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
+        """What of the loss concerns one attribute, and a leaf within a larger place."""
+        if self.loss is None:
+            return {}
+        tree = self.tree(geography)
+        settings = self.completed(schema, tree)
+        plan = self.plan(schema, geography)
+        return certificate_of(settings, plan, schema, tree, unit=self.loss.unit)
+
+    def measured_along(self, geography: Geography) -> Geography:
+        """The geography itself, or its spine."""
+        return self.tree(geography)
+
+    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
+        """The counts behind invariants, and living quarters."""
+        return exact_counts(self.completed(schema, geography), geography)
+
+    @property
+    def asks_of_population(self) -> tuple[str, ...]:
+        """The structural zero that the schema must have."""
+        return ("nurse_nva_0",) if self.nurse_nva_0 else ()
+
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first, where households are the units."""
+        return self.largest_household
+
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without invariants and bounds, which leave it no neighbour."""
+        return replace(self, invariant=(), bounds=())
+
+    def check_people(self, population: Population) -> None:
+        """Refuse people whom the plan is not for."""
+        if self.loss is not None:
+            refuse_uncut(population, self.neighbours, name=self.name)
+
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+        """Refuse what is true of everybody for a sample, and bounds from a file for any change."""
+        exact = self.invariant or self.bounds
+        if weight != 1 and exact:
+            raise ConfigError(
+                "topdown",
+                place="invariants and bounds",
+                found=f"a sample ({by}), whose people stand for {weight} each",
+                expected="none of them: they say what is true of everybody",
+            )
+        if not households and any(isinstance(one, QuartersBounds) for one in self.bounds):
+            raise ConfigError(
+                "topdown",
+                place="bounds",
+                found=f"bounds from living quarters after {by}",
+                expected="none: after it nobody knows who lives in which quarters",
+            )
+        if any(isinstance(one, TableBounds) for one in self.bounds):
+            raise ConfigError(
+                "topdown",
+                place="bounds",
+                found=f"bounds from a file after {by}",
+                expected="none: they hold for the records as they were, not as they were changed",
+            )
+
+    def publications(self) -> Mapping[str, Publication]:
+        """Measurements; and people, where the counts are bounded to fit living quarters.
+
+        People are placed in living quarters only where each of these has somebody.
+        """
+        found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
+        exact_at = tuple(dict.fromkeys(one.level for one in self.invariant))
+        living = next((one for one in self.bounds if isinstance(one, QuartersBounds)), None)
+        if living is not None:
+            floors = living.floors or (1,) * len(living.caps)
+            found["mdf"] = MdfFiles(
+                caps=living.caps, floors=floors, vacant=living.vacant, exact_at=exact_at
+            )
+            # Which homes are vacant is not published where they count as any other.
+            if not living.vacant and min(floors) > 0:
+                found["microdata"] = PeopleInQuarters()
+        elif self.unit.of_housing_unit:
+            found["mdf"] = MdfFiles(exact_at=exact_at)
+        return found
+
+    def table_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Marginals are dense; cells are drawn where they are asked for."""
+        whole = self._streams(schema, geography, cells=False)
+        return max(whole, default=0) * SCALAR * COPIES
+
+    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
+        """Every answer of the levels that take part, and a float for each pooled one."""
+        return pooling_of(self, schema, geography) if self.pool else None
+
+    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Every stream in full."""
+        return sum(self._streams(schema, geography, cells=True)) * SCALAR
+
+    def _streams(self, schema: Schema, geography: Geography, *, cells: bool) -> Iterator[int]:
+        """Scalars in each stream."""
+        geography = self.tree(geography)
+        settings = self.completed(schema, geography)
+        for level, query in settings.allocation(geography).measured:
+            if query != CELLS:
+                yield geography.size(level) * settings.query(query).size(schema)
+            elif cells:
+                yield geography.size(level) * schema.size
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse settings and data that do not fit; say what is pooled, and how levels round."""
+        published, counts = counts.geography, self.laid(counts)
+        settings = self.completed(counts.schema, counts.geography)
+        settings.refuse_unknown_names(counts.schema, counts.geography)
+        refuse_passes(settings, counts.geography)
+        planned_noise(settings, counts.schema, counts.geography)  # without a loss too
+        self.plan(counts.schema, published)
+        levels = every_level(counts)
+        refuse_too_many(levels[counts.geography.levels[0]], name=self.name)
+        restrictions = self._restrictions(levels, self._joint(levels, published))
+        rounding = (
+            f"bounds at {level} nest: rounding is a network problem"
+            if nests(those, counts.schema)
+            else f"bounds at {level} overlap: rounding may need an integer programme"
+            for level, those in restrictions.items()
+            if those
+        )
+        del levels  # as large as the truth
+        if (pooling := self.pooling(counts.schema, published)) is None:
+            return tuple(rounding)
+        return (
+            f"{self.called}: {pooling.words}; {pooling.answers:,} answers are drawn for it, and "
+            f"pooled ones take {gib(pooling.bytes)} of disk while it runs",
+            *rounding,
+        )
+
+    def laid(self, counts: Counts) -> Counts:
+        """The counts as they are measured: under their own tree, or along the spine."""
+        self.tree(counts.geography)  # refuses places without a spine
+        return along_spine(counts) if self.spine else counts
+
+    def _joint(
+        self, levels: Mapping[str, Counts], published: Geography
+    ) -> Mapping[str, JointTotals]:
+        """Exact totals of published units that the spine has in parts."""
+        return joint_totals(self, levels, published) if self.spine else {}
+
+    def _restrictions(
+        self, levels: Mapping[str, Counts], joint: Mapping[str, JointTotals]
+    ) -> Restrictions:
+        """Bounds that hold the truth, and that every estimate can be moved to keep."""
+        leaf = next(iter(levels.values()))
+        restrictions = restrict(self.completed(leaf.schema, leaf.geography), levels, joint)
+        refuse_truth_outside(restrictions, levels)
+        unit = self.loss.unit if self.loss is not None else None
+        refuse_no_neighbour(restrictions, levels, unit)
+        if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
+            restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
+        refuse_fixed_units(
+            self.neighbours.unit,
+            restrictions,
+            schema=leaf.schema,
+            geography=leaf.geography,
+            public=all(isinstance(one, TableBounds) and one.public for one in self.bounds),
+        )
+        refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography, joint=joint)
+        refuse_crossing(self, restrictions, leaf.schema)
+        return restrictions
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> CountsOutcome:
+        """Protect the counts once for each run number."""
+        context = context or Context()
+        with with_workspace(context) as own:
+            made, seconds = self._descents(counts, noise, runs, own)
+        for one in made if self.spine else ():
+            refuse_other_totals(self, counts, one.tables)
+        notes = noted(made[0])
+        if self.report_epsilon and self.loss is not None:
+            notes |= self._report(counts, made[0], noise, run=runs.start)
+        tables = {level: [one.tables[level] for one in made] for level in counts.geography.levels}
+        return CountsOutcome(tables, notes, seconds)
+
+    def _descents(
+        self, counts: Counts, noise: Noise, runs: range, context: Context
+    ) -> tuple[list[Descent], dict[str, float]]:
+        """One descent for each run, and how long each level took.
+
+        With a workspace the truth and the bounds of every level are in files, which go in the end;
+        nothing as large as the truth is then in memory here. Tables are of published places.
+        """
+        published, counts = counts.geography, self.laid(counts)
+        schema, tree = counts.schema, counts.geography
+        settings = self.completed(schema, tree)
+        settings.refuse_unknown_names(schema, tree)
+        refuse_passes(settings, tree)
+        levels = every_level(counts)
+        truth: Mapping[str, Counts] | TruthFiles = levels
+        joint = self._joint(levels, published)
+        restrictions = self._restrictions(levels, joint)
+        made: list[Descent] = []
+        seconds: dict[str, float] = {}
+        made_from = b""
+        with ExitStack() as stack:
+            if context.workspace is not None:
+                made_from = counts_digest(counts) + mark_of(noise) + step_words(settings).encode()
+                place = context.workspace.below(TRUTH)
+                truth = stack.enter_context(truth_in_files(levels, place))
+                restrictions = bounds_in_files(restrictions, place)
+            del levels, counts  # as large as the truth
+            for run in runs:
+                measurements = measured(truth, settings, noise, tree, run=run)
+                parts = written = None
+                if (work := context.workspace) is not None:
+                    parts = PartFiles(work, run, made_from=made_from)
+                    written = WrittenFiles(work, run, made_from=made_from)
+                if context.measurements is not None:
+                    write_measurements(
+                        measurements,
+                        restrictions,
+                        settings,
+                        schema,
+                        tree,
+                        context.measurements,
+                        engine=context.engine,
+                        run=sha256(mark_of(noise) + b"measurements %d" % run).hexdigest()[:32],
+                        progress=context.progress,
+                        written=written,
+                    )
+                    write_together(joint, published, schema, context.measurements)
+                with answers_of_run(
+                    measurements,
+                    settings,
+                    schema,
+                    tree,
+                    published=published,
+                    context=context,
+                    made_from=made_from,
+                    run=run,
+                    seconds=seconds,
+                ) as answers:
+                    found = descend(
+                        schema=schema,
+                        geography=tree,
+                        settings=settings,
+                        measurements=answers,
+                        restrictions=restrictions,
+                        engine=context.engine,
+                        progress=context.progress,
+                        parts=parts,
+                        workspace=work,
+                        joint=joint,
+                        seconds=seconds,
+                    )
+                if self.spine:
+                    found = replace(found, tables=off_spine(found, published, workspace=work))
+                made.append(found)
+        return made, seconds
+
+    def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:
+        """The protected share of people whose record differs, with an upper bound (E18)."""
+        released = made.tables[counts.geography.leaf]
+        people = max(int(released.sum()), 1)  # a distance to nobody is still a number
+        _, law = self._reported(counts.schema, counts.geography)
+        distance = distance_to_truth(counts, released, law=law, noise=noise, run=run)
+        reach = noise_quantile(law.rate, confidence=_CONFIDENCE)
+        return {
+            f"{REPORT}, share of people": distance / (2 * people),
+            f"{REPORT}, upper bound at {_CONFIDENCE:.0%} confidence": (distance + reach)
+            / (2 * people),
+        }
+
+
+def noted(made: Descent) -> dict[str, float | str]:
+    """What happened at each level, and what the answers were, for the receipt."""
+    found: dict[str, float | str] = {
+        f"{level}: {what}": value
+        for level, happened in made.notes.items()
+        for what, value in happened.items()
+    }
+    return found | dict(made.said)
+
+
+@contextmanager
+def with_workspace(context: Context) -> Iterator[Context]:
+    """A context with a workspace, if it had one or its engine works in other processes."""
+    if context.workspace is not None:
+        yield context
+        return
+    with context.engine.private_folder() as folder:
+        yield context if folder is None else replace(context, workspace=storage_at(folder))
+
+
+def noise_quantile(rate: Fraction, *, confidence: float) -> int:
+    """The smallest k with Pr[noise >= -k] >= confidence for two-sided geometric noise.
+
+    Pr[noise < -k] = a^(k + 1) / (1 + a), where a = exp(-rate)
+    """
+    a = exp(-rate)
+    missed = 1 - confidence
+    return max(0, floor(log(missed * (1 + a)) / -float(rate)))

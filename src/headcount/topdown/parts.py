@@ -1,0 +1,237 @@
+"""Estimated counts of a level in parts, one for each piece of work: in memory, or one file each.
+
+Parts hold noisy estimates and nothing of the truth. A part is written whole or not at all, under a
+name that says which units it has, so that a piece of work may be done twice, or again after a
+crash: a sound part is the same whoever made it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from headcount.arrays import Flags, Ints
+from headcount.arrow import arrow_numbers
+from headcount.errors import RunError
+from headcount.files import from_json
+from headcount.release.layout import stem_of
+from headcount.storage import Storage
+from headcount.topdown._estimate import SparseRows
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class LevelPart:
+    """Counts of a run of units, and what happened when they were made.
+
+    where
+        stuck    parents without an answer: their children have no counts here
+        mended   of a part that mends a level, the units whose counts it has in place of others
+    """
+
+    rows: SparseRows
+    notes: dict[str, float]
+    stuck: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    mended: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+class LevelParts(Protocol):
+    """Where parts are kept. A part that mends a level is kept beside those of its pieces."""
+
+    def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
+        """A sound part of exactly these units, or None."""
+
+    def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
+        """Keep a part, whole or not at all."""
+
+
+class PartsInMemory:
+    """For runs that need not survive a crash."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, range, bool], LevelPart] = {}
+
+    def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
+        """A part of exactly these units, or None."""
+        return self._parts.get((level, units, mends))
+
+    def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
+        """Keep a part."""
+        self._parts[level, units, mends] = part
+
+
+class PartFiles:
+    """The parts of one run in a workspace: an Arrow file each, on a disk read as mapped pages.
+
+    A row is a unit, with a list of (cell, count) in the narrowest integers. A resumed run reads
+    the parts that are there instead of estimating again, and would get the same counts if they
+    were lost. So a damaged file is reported and not used, and so is a part of another run in the
+    same place: ``made_from`` names data, noise and settings (None to read whatever is there).
+    """
+
+    def __init__(self, workspace: Storage, run: int, *, made_from: bytes | None = None) -> None:
+        self._storage = workspace.below(f"run-{run}")
+        self._made_from = sha256(made_from).hexdigest() if made_from is not None else None
+
+    def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
+        """A sound part of exactly these units, or None."""
+        name = _name(level, units, mends)
+        try:
+            return self._read(name, level, units)
+        except FileNotFoundError:
+            return None
+        # A damaged file fails in whatever way the reader happens to stumble.
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            where = f"{self._storage.uri}/{name}"
+            _log.warning("%s cannot be used (%s): its units are estimated again", where, error)
+            return None
+
+    def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
+        """Write a part's file, unless another attempt has: a sound part stays as it is."""
+        rows = part.rows
+        cell, count = _narrow(rows.cell), _narrow(rows.value)
+        entries = pa.StructArray.from_arrays([cell, count], names=["cell", "count"])
+        counts = pa.ListArray.from_arrays(arrow_numbers(rows.start).cast(pa.int32()), entries)
+        about: dict[str, Any] = {"level": level, "units": [units.start, units.stop]}
+        about |= {"notes": part.notes, "stuck": part.stuck.tolist()}
+        about["mended"] = part.mended.tolist()
+        about["made_from"] = self._made_from
+        about["digest"] = _digest(rows, about)
+        batch = pa.record_batch([counts], names=["counts"])
+        batch = batch.replace_schema_metadata({b"headcount": json.dumps(about).encode()})
+        sink = pa.BufferOutputStream()
+        with ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        name, data = _name(level, units, mends), sink.getvalue()
+        if self._storage.put_if_absent(name, data):
+            return
+        if self.load(level, units, mends=mends) is None:
+            self._storage.put(name, data)
+
+    def level(self, level: str) -> SparseRows | None:
+        """All counts of a level whose parts are all there; None if one is missing."""
+        names = self._storage.below(stem_of(level)).names()
+        found = (re.fullmatch(r"(\d+)-(\d+)\.arrow", name) for name in names)
+        ranges = sorted((range(int(one[1]), int(one[2])) for one in found if one), key=_start)
+        if not ranges or any(a.stop != b.start for a, b in pairwise(ranges)):
+            return None
+        estimates = Estimates(self)
+        whole = range(ranges[-1].stop)
+        estimates.finish(level, ranges, self.load(level, whole, mends=True))
+        return estimates.rows(level, whole)
+
+    def _read(self, name: str, level: str, units: range) -> LevelPart:
+        with ipc.open_file(self._storage.read(name)) as reader:
+            batch = reader.get_batch(0)
+            about = from_json(batch.schema.metadata[b"headcount"])
+            entries = batch["counts"].values
+            rows = SparseRows(
+                # Not by "to_numpy", which loads pandas where that is installed.
+                np.from_dlpack(batch["counts"].offsets).astype(np.int64),
+                np.from_dlpack(entries.field("cell")).astype(np.int32),
+                np.from_dlpack(entries.field("count")).astype(np.int64),
+            )
+        if about["level"] != level or about["units"] != [units.start, units.stop]:
+            raise ValueError("it is of another level or of other units")
+        if rows.units != len(units) or about["digest"] != _digest(rows, about):
+            raise ValueError("its digest does not match")
+        if self._made_from not in (None, about["made_from"]):
+            raise ValueError("it was made from other data, or with other noise or settings")
+        stuck, mended = (np.array(about[name], dtype=np.int64) for name in ("stuck", "mended"))
+        return LevelPart(rows, about["notes"], stuck, mended)
+
+
+class Estimates:
+    """The counts of finished levels, read by ranges of units."""
+
+    def __init__(self, parts: LevelParts) -> None:
+        self._parts = parts
+        self._pieces: dict[str, list[range]] = {}
+        self._mends: dict[str, tuple[SparseRows, Flags]] = {}
+
+    def finish(self, level: str, pieces: Sequence[range], mend: LevelPart | None = None) -> None:
+        """Say which parts a level has, and the one that mends it, if there is one."""
+        self._pieces[level] = list(pieces)
+        if mend is not None:
+            mended = np.zeros(mend.rows.units, dtype=bool)
+            mended[mend.mended] = True
+            self._mends[level] = mend.rows, mended
+
+    def rows(self, level: str, units: range) -> SparseRows:
+        """The counts of some units of a level."""
+        pieces = self._pieces[level]
+        at = bisect_right(pieces, units.start, key=_start) - 1
+        found = []
+        while at < len(pieces) and pieces[at].start < units.stop:
+            part = self._parts.load(level, pieces[at])
+            if part is None:
+                raise RunError(
+                    f"topdown: level {level!r}, units {pieces[at].start} to {pieces[at].stop}: "
+                    "found no sound file of estimates, expected the one that was written: run the "
+                    "same command again"
+                )
+            first = pieces[at].start
+            found.append(part.rows.some(units.start - first, units.stop - first))
+            at += 1
+        rows = join(found)
+        if level not in self._mends:
+            return rows
+        mend, mended = self._mends[level]
+        return _chosen(rows, mend.some(units.start, units.stop), mended[units.start : units.stop])
+
+
+def join(parts: Sequence[SparseRows]) -> SparseRows:
+    """Rows of consecutive pieces as one."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.start[-1] for part in parts])
+    offset = np.concatenate([[0], ends[:-1]])
+    start = [part.start[:-1] + o for part, o in zip(parts, offset, strict=True)]
+    return SparseRows(
+        np.concatenate([*start, ends[-1:]]),
+        np.concatenate([part.cell for part in parts]),
+        np.concatenate([part.value for part in parts]),
+    )
+
+
+def _chosen(rows: SparseRows, others: SparseRows, use_other: Flags) -> SparseRows:
+    """Rows, with those of others in some places."""
+    if not use_other.any():
+        return rows
+    made = [(others if use else rows).some(unit, unit + 1) for unit, use in enumerate(use_other)]
+    return join(made)
+
+
+def _name(level: str, units: range, mends: bool) -> str:
+    name = "mended" if mends else f"{units.start}-{units.stop}"
+    return f"{stem_of(level)}/{name}.arrow"
+
+
+def _start(units: range) -> int:
+    return units.start
+
+
+def _narrow(values: Any) -> Any:
+    """As integers of as few bytes as the largest needs."""
+    return arrow_numbers(values.astype(np.min_scalar_type(int(values.max(initial=0)))))
+
+
+def _digest(rows: SparseRows, about: dict[str, Any]) -> str:
+    """SHA-256 of the counts and of what is said about them."""
+    said = {key: value for key, value in about.items() if key != "digest"}
+    hasher = sha256(json.dumps(said, sort_keys=True).encode())
+    for part in (rows.start, rows.cell, rows.value):
+        hasher.update(np.ascontiguousarray(part, dtype="<i8").data)
+    return hasher.hexdigest()

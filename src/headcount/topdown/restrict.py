@@ -1,0 +1,328 @@
+"""What a release must keep exactly or within bounds, worked out from the truth by the curator.
+
+Right-hand sides are data: they are published, or follow from what is published. The guarantee
+lists them as released without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from headcount.arrays import Ends, Flags, Ints
+from headcount.errors import RunError, TruthError
+from headcount.geography import Geography
+from headcount.mechanisms import LIVING_QUARTERS, PEOPLE, Preserved
+from headcount.schema import Recode, Schema
+from headcount.storage.numbers import StoredNumbers
+from headcount.tabulate import Counts, Query
+from headcount.topdown._bounds_table import group_name, read_bounds
+from headcount.topdown._joint import JointTotals
+from headcount.topdown._neighbours import refuse_fixed_total
+from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
+from headcount.topdown.measurements import PublishedBounds
+from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.solve.batch import NO_BOUND
+
+UNITS_AT_ONCE = 1 << 16
+"""Units whose answers are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multiples:
+    """Numbers of units times a factor for each column, worked out where they are asked for."""
+
+    numbers: Ints
+    factors: Ints
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Units x columns."""
+        return self.numbers.shape
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, units: slice | Ints) -> Ints:
+        found: Ints = np.minimum(self.numbers[units] * self.factors, NO_BOUND)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self[:], dtype=dtype)
+
+
+BoundNumbers: TypeAlias = Ints | Multiples | StoredNumbers | PublishedBounds
+"""Numbers, units x groups, of which some units are asked for at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """Bounds on the answers of one query in every unit of one level: units x groups."""
+
+    query: Query
+    low: BoundNumbers
+    high: BoundNumbers
+
+    def pieces(self) -> Iterator[tuple[slice, Ints, Ints]]:
+        """The bounds of some units after others."""
+        for first in range(0, len(self.low), UNITS_AT_ONCE):
+            units = slice(first, min(first + UNITS_AT_ONCE, len(self.low)))
+            yield units, self.low[units], self.high[units]
+
+
+Restrictions = Mapping[str, tuple[Restriction, ...]]
+"""For each level, its restrictions."""
+
+
+def restrict(
+    settings: TopDownSettings,
+    counts: Mapping[str, Counts],
+    joint: Mapping[str, JointTotals] = MappingProxyType({}),
+) -> Restrictions:
+    """All restrictions of every level, each query at most once a level, the tighter bound kept.
+
+    Totals that units of a level have together (``joint``) are not bounds of any of them.
+    """
+    from headcount.topdown._quarters_bounds import quarters_bounds
+
+    found: dict[str, dict[str, Restriction]] = {level: {} for level in counts}
+    for invariant in settings.invariant:
+        query = settings.query(invariant.query)
+        # Exact below is exact above: the parts add up to the whole.
+        for level in _at_or_above(invariant.level, counts):
+            if level in joint:
+                continue
+            answer = _answers(counts[level], query)
+            _add(found[level], Restriction(query, answer, answer))
+    for bounds in settings.bounds:
+        made = (
+            _table_bounds(settings, bounds, counts)
+            if isinstance(bounds, TableBounds)
+            else quarters_bounds(settings, bounds, counts, joint)
+        )
+        for level, restrictions in made.items():
+            for restriction in restrictions:
+                _add(found[level], restriction)
+    leaf = next(iter(counts.values()))
+    whole = tuple(found[leaf.geography.levels[0]].values())
+    unit = settings.loss.unit if settings.loss is not None else None
+    refuse_fixed_total(whole, leaf.schema, unit)
+    return {level: tuple(by_query.values()) for level, by_query in found.items()}
+
+
+def truth_outside(
+    restrictions: Restrictions, counts: Mapping[str, Counts]
+) -> list[tuple[str, int, str]]:
+    """Units whose true counts break a bound: level, unit and the bound, the finest level first.
+
+    One unit for each bounded query of a level, to be named to the curator.
+    """
+    found = []
+    for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
+        for restriction in restrictions[level]:
+            schema = counts[level].schema
+            if (where := first_outside(restriction, counts[level].matrix, schema)) is not None:
+                found.append((level, where[0], bound_name(restriction.query, schema, where[1])))
+    return found
+
+
+def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts]) -> None:
+    """Refuse bounds that the truth itself breaks: names the unit and the constraint, no count.
+
+    Says whether the bounds contradict each other. For the curator only: that a run was refused
+    says something about the data.
+    """
+    from headcount.topdown._contradict import contradiction
+
+    if not (outside := truth_outside(restrictions, counts)):
+        return
+    leaf = next(iter(counts.values()))
+    suspects = [(level, unit) for level, unit, _ in outside]
+    clash = contradiction(restrictions, suspects, schema=leaf.schema, geography=leaf.geography)
+    level, unit, bound = outside[0]
+    place = f"level {level!r}, unit {_code(leaf.geography, level, unit)!r}, bound on {bound}"
+    if clash:
+        said = " and ".join(clash[:3])
+        raise TruthError(
+            "topdown",
+            place=place,
+            expected="bounds that some counts meet",
+            found=f"bounds that no counts can meet (in conflict: {said})",
+        )
+    raise TruthError(
+        "topdown",
+        place=place,
+        expected="bounds that the data meet",
+        found="a true count outside the bound",
+    )
+
+
+def refuse_release_outside(
+    restrictions: Restrictions, tables: Mapping[str, Any], *, schema: Schema, geography: Geography
+) -> None:
+    """Check every bound of every unit of what will be published, in integers.
+
+    Levels above the leaf are sums of leaves. After a failsafe these need not be the counts that
+    were estimated there, and what was checked then is checked again.
+    """
+    for level, those in restrictions.items():
+        for restriction in those:
+            if (where := first_outside(restriction, tables[level], schema)) is not None:
+                code = _code(geography, level, where[0])
+                bound = bound_name(restriction.query, schema, where[1])
+                raise RunError(
+                    f"topdown: level {level!r}, unit {code!r}: found the bound on {bound} broken "
+                    f"by the sum of its leaves, expected it kept"
+                )
+
+
+def first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
+    """The first unit and group of counts (units x cells, sparse) outside its bounds."""
+    groups = restriction.query.matrix(schema)
+    for units, low, high in restriction.pieces():
+        answers = (matrix[units] @ groups).toarray()
+        unit, group = np.nonzero((answers < low) | (answers > high))
+        if len(unit):
+            return units.start + int(unit[0]), int(group[0])
+    return None
+
+
+def units_outside(restriction: Restriction, answers: Ints) -> list[int]:
+    """The units with a group outside its bounds."""
+    outside = (answers < restriction.low[:]) | (answers > restriction.high[:])
+    return [int(unit) for unit in np.flatnonzero(outside.any(axis=1))]
+
+
+def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
+    """Whether of any two bounded groups of a unit one holds the other, or they share no cell.
+
+    Then rounding is a network problem; otherwise it goes to an integer programme.
+    """
+    bounded = []
+    for restriction in restrictions:
+        group = restriction.query.groups(schema)
+        binds = np.flatnonzero(binding_groups(restriction))
+        bounded += [frozenset(np.flatnonzero(group == g).tolist()) for g in binds]
+    return all(a <= b or b <= a or not a & b for a, b in combinations(bounded, 2))
+
+
+def binding_groups(restriction: Restriction) -> Flags:
+    """The groups of which some unit has a bound that can bind."""
+    binds = np.zeros(restriction.low.shape[1], dtype=bool)
+    for _, low, high in restriction.pieces():
+        binds |= ((low > 0) | (high < NO_BOUND)).any(axis=0)
+    return binds
+
+
+def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
+    """What the restrictions publish, in plain words."""
+    said = [invariant_words(settings, one) for one in settings.invariant]
+    for bounds in settings.bounds:
+        if isinstance(bounds, QuartersBounds):
+            said.append(_quarters_words(bounds))
+            if settings.spine and bounds.part_totals:
+                said.append(_part_words(bounds))
+        elif bounds.public:
+            said.append(
+                f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "
+                f"table ({bounds.file.name})"
+            )
+        else:
+            said.append(
+                f"the bounds on {bounds.query!r} of every {bounds.level}, worked out from "
+                f"confidential data ({bounds.file.name})"
+            )
+    return tuple(said)
+
+
+def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, Preserved]:
+    """The counts that these statements are about; those on bounds from a file are about none."""
+    found = {}
+    for one in settings.invariant:
+        axes = settings.query(one.query).by
+        by = tuple(axis.source.name if isinstance(axis, Recode) else axis for axis in axes)
+        found[invariant_words(settings, one)] = Preserved(PEOPLE, one.level, by)
+    for bounds in settings.bounds:
+        if isinstance(bounds, QuartersBounds):
+            found[_quarters_words(bounds)] = Preserved(LIVING_QUARTERS, geography.leaf)
+            if settings.spine and bounds.part_totals:
+                # Parts need not be unions of published places: counts of leaves alone make them.
+                found[_part_words(bounds)] = Preserved(PEOPLE, geography.leaf)
+    return found
+
+
+def invariant_words(settings: TopDownSettings, one: Invariant) -> str:
+    """What an invariant publishes."""
+    if not settings.unit.of_housing_unit:
+        return f"{one.query!r} of every {one.level}"
+    if settings.query(one.query).by:
+        return f"the number of housing units by {one.query!r} of every {one.level}"
+    return f"the number of housing units of every {one.level}"
+
+
+def _quarters_words(bounds: QuartersBounds) -> str:
+    vacant = "vacant homes among them" if bounds.vacant else "and of vacant ones"
+    return f"the number of living quarters of each type ({bounds.query!r}), {vacant}, everywhere"
+
+
+def _part_words(bounds: QuartersBounds) -> str:
+    """Bounds made from a part's total give it away.
+
+    The most people of a type are the total less the floors of the other types, whose living
+    quarters are published: whoever knows the bound knows the total. Only a bound that is looser
+    than the caps hides it, which no guarantee can count on.
+    """
+    return f"the number of people in each part of a {bounds.total_level} on the spine"
+
+
+def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
+    geography = next(iter(counts.values())).geography
+    return geography.levels[: geography.depth(level) + 1]
+
+
+def _answers(counts: Counts, query: Query) -> Ints:
+    return np.asarray((counts.matrix @ query.matrix(counts.schema)).toarray(), dtype=np.int64)
+
+
+def _add(found: dict[str, Restriction], new: Restriction) -> None:
+    old = found.get(new.query.name)
+    if old is not None:
+        low, high = np.maximum(old.low[:], new.low[:]), np.minimum(old.high[:], new.high[:])
+        new = Restriction(new.query, low, high)
+    found[new.query.name] = new
+
+
+def _table_bounds(
+    settings: TopDownSettings, bounds: TableBounds, counts: Mapping[str, Counts]
+) -> dict[str, list[Restriction]]:
+    """A user's own bounds at their level, and their sums above it."""
+    leaf = next(iter(counts.values()))
+    query, geography = settings.query(bounds.query), leaf.geography
+    levels = _at_or_above(bounds.level, counts)
+    low, high = read_bounds(bounds, query, leaf.schema, geography)
+    made = {bounds.level: [Restriction(query, low, high)]}
+    for level in reversed(levels[:-1]):
+        low, high = sum_bounds(low, high, geography.children_start(level))
+        made[level] = [Restriction(query, low, high)]
+    return made
+
+
+def sum_bounds(low: Ints, high: Ints, first: Ints) -> Ends:
+    """Sums of the rows from each of ``first`` on; a sum with a free part is free."""
+    free = np.logical_or.reduceat(high >= NO_BOUND, first)
+    most = np.add.reduceat(np.where(high < NO_BOUND, high, 0), first)
+    return np.add.reduceat(low, first), np.where(free, NO_BOUND, most)
+
+
+def bound_name(query: Query, schema: Schema, group: int) -> str:
+    """A group of a query by the names of its levels."""
+    return f"{query.name!r} ({group_name(query.attributes(schema), group)})"
+
+
+def _code(geography: Geography, level: str, unit: int) -> str:
+    return str(geography.units[geography.depth(level)][unit])

@@ -1,0 +1,1 @@
+"""Constrained least squares and controlled rounding; outcomes are data, never only printed."""

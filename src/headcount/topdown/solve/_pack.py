@@ -1,0 +1,280 @@
+"""One parent's problem without what is already decided, in local arrays. Loads numba."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.compiled import ZERO, njit
+from headcount.topdown.solve._reduce import (
+    COUNT,
+    HIGH,
+    LOW,
+    MARGIN,
+    STAND_IN,
+    WEIGHT,
+    Slots,
+    absorb,
+    merge,
+    renumber,
+)
+from headcount.topdown.solve._ssn import Free
+from headcount.topdown.solve.batch import NO_BOUND, BatchArrays
+
+FEASIBLE, INFEASIBLE = 0, 1
+PROXIMAL_FAMILY = 1e-3
+PROXIMAL_DETAIL = 1e-2
+
+
+class Choices(NamedTuple):
+    """What of a parent is left to choose, and what is decided.
+
+    where
+        source               the free variables
+        start                where each free entry's begin
+        entry                the free entries
+        fixed, fixed_entry   the variables that were set to more than 0, and their entries
+    """
+
+    source: Ints
+    start: Ints
+    entry: Ints
+    fixed: Ints
+    fixed_entry: Ints
+
+
+class FoundSlots(NamedTuple):
+    """Slots as they are met: child and group of each, what it could hold, what is decided."""
+
+    place: Ints
+    room: Floats
+    decided: Floats
+    table: Floats
+
+
+@njit
+def is_open(child: int, cell: int, b: BatchArrays, bounded: Flags) -> bool:
+    """Whether no bound forces this cell of this child to be empty."""
+    for f in range(bounded.size):
+        if bounded[f] and b.high[child, b.bound_start[f] + b.group[f, cell]] <= 0:
+            return False
+    return True
+
+
+@njit
+def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Choices]:
+    """Set x where one answer is possible; list what is left.
+
+    Nothing is left to choose in an entry with total 0 or with one open child. Returns whether
+    some answer is possible at all, and the choices.
+    """
+    first, last = b.cell_start[p], b.cell_start[p + 1]
+    source = np.empty(b.var_start[last] - b.var_start[first], np.int64)
+    start, entry = np.empty(last - first + 1, np.int64), np.empty(last - first, np.int64)
+    fixed, fixed_entry = np.empty(last - first, np.int64), np.empty(last - first, np.int64)
+    kept, entries, n_fixed, status = 0, 0, 0, FEASIBLE
+    for e in range(first, last):
+        begin = kept
+        for v in range(b.var_start[e], b.var_start[e + 1]):
+            x[v] = 0.0
+            if is_open(b.var_child[v], b.cell[e], b, bounded):
+                source[kept] = v
+                kept += 1
+        choices = kept - begin
+        if choices > 0 and (b.is_root or (b.total[e] > 0 and choices > 1)):
+            start[entries], entry[entries] = begin, e
+            entries += 1
+            continue
+        kept = begin
+        if b.is_root or b.total[e] == 0:
+            continue
+        if b.total[e] < 0 or choices == 0:
+            status = INFEASIBLE
+            continue
+        x[source[begin]] = b.total[e]
+        fixed[n_fixed], fixed_entry[n_fixed] = source[begin], e
+        n_fixed += 1
+    start[entries] = kept
+    return status, Choices(
+        source[:kept], start[: entries + 1], entry[:entries], fixed[:n_fixed], fixed_entry[:n_fixed]
+    )
+
+
+@njit
+def number_slots(
+    width: int,
+    group: Ints32,
+    b: BatchArrays,
+    kids: int,
+    choices: Choices,
+    number: Ints32,
+    slot: Slots,
+    found: FoundSlots,
+    used: int,
+) -> int:
+    """Number one family's slots in the order in which they are met, from ``used``; the new end.
+
+    number[place] is the slot at place = child * width + group, or -1. Of each slot: how many free
+    variables it has, how much they could hold at most, and how much is decided already.
+    """
+    place, room, decided, count = found.place, found.room, found.decided, found.table[COUNT]
+    start, entry = choices.start, choices.entry
+    number[:] = -1
+    for e in range(entry.size):
+        g = group[b.cell[entry[e]]]
+        most = b.total[entry[e]]
+        for v in range(start[e], start[e + 1]):
+            at = (b.var_child[choices.source[v]] - kids) * width + g
+            s = number[at]
+            if s < 0:
+                s = number[at] = used
+                place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+                used += 1
+            slot[v] = s
+            room[s] += most
+            count[s] += 1.0
+    for k in range(choices.fixed.size):
+        e = choices.fixed_entry[k]
+        at = (b.var_child[choices.fixed[k]] - kids) * width + group[b.cell[e]]
+        s = number[at]
+        if s < 0:
+            s = number[at] = used
+            place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+            used += 1
+        decided[s] += b.total[e]
+    return used
+
+
+@njit
+def bound_slots(
+    p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: FoundSlots
+) -> int:
+    """The bounds of one family's slots, less what is decided; whether they can be met at all.
+
+    A bound that cannot bind becomes infinite.
+    """
+    kids, table = b.child_start[p], found.table
+    for c in range(b.child_start[p + 1] - kids):
+        for g in range(width):
+            s = number[c * width + g]
+            lo, hi = b.low[kids + c, column + g], b.high[kids + c, column + g]
+            have = found.decided[s] if s >= 0 else 0.0
+            most = found.room[s] if s >= 0 else 0.0
+            if b.is_root and s >= 0:
+                most = np.inf
+            if (lo > -NO_BOUND and lo > hi) or hi < have or (lo > -NO_BOUND and lo > most + have):
+                return INFEASIBLE
+            if s >= 0:
+                if lo > have:
+                    table[LOW, s] = lo - have
+                if hi < NO_BOUND and hi < most + have:
+                    table[HIGH, s] = hi - have
+    return FEASIBLE
+
+
+@njit
+def joint_slots(
+    p: int, b: BatchArrays, choices: Choices, slot: Slots, found: FoundSlots, used: int
+) -> tuple[int, int]:
+    """Slots for the totals of several children together; the new end, and whether they can be met.
+
+    A child of no group gets a slot of its own without weight or bound, which is dropped later.
+    """
+    kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
+    table, first = found.table, np.empty(n_kids, np.int64)
+    for c in range(n_kids):
+        first[c] = c
+        for other in range(c):
+            if b.joint[kids + c] >= 0 and b.joint[kids + c] == b.joint[kids + other]:
+                first[c] = first[other]
+                break
+        s = used + c
+        found.room[s], found.decided[s], table[COUNT, s] = 0.0, 0.0, 0.0
+        table[WEIGHT, s], table[MARGIN, s], table[STAND_IN, s] = PROXIMAL_FAMILY, 0.0, 1.0
+        table[LOW, s], table[HIGH, s] = -np.inf, np.inf
+    for e in range(choices.entry.size):
+        for v in range(choices.start[e], choices.start[e + 1]):
+            s = used + first[b.var_child[choices.source[v]] - kids]
+            slot[v] = s
+            found.room[s] += np.inf if b.is_root else b.total[choices.entry[e]]
+            table[COUNT, s] += 1.0
+    for k in range(choices.fixed.size):
+        s = used + first[b.var_child[choices.fixed[k]] - kids]
+        found.decided[s] += b.total[choices.fixed_entry[k]]
+    status = FEASIBLE
+    for c in range(n_kids):
+        s, j = used + c, b.joint[kids + c]
+        if j >= 0 and first[c] == c:
+            left = b.joint_total[j] - found.decided[s]
+            if left < 0.0 or left > found.room[s]:
+                status = INFEASIBLE
+            table[MARGIN, s] = table[LOW, s] = table[HIGH, s] = left
+    return used + n_kids, status
+
+
+@njit
+def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
+    """The weight that counts as 1 in parent p's problem, and what stands in for a detail's 0.
+
+    The largest weight of a child's detail; where no detail is measured, a small part of the
+    smallest weight of a family. Only the parent's own children are asked, so that its answer
+    does not depend on its neighbours in the batch.
+    """
+    least, most, family = np.inf, 0.0, np.inf
+    for c in range(b.child_start[p], b.child_start[p + 1]):
+        if b.weight[c] > 0.0:
+            least, most = min(least, b.weight[c]), max(most, b.weight[c])
+        for f in range(b.family_weight.shape[1]):
+            if b.family_weight[c, f] > 0.0:
+                family = min(family, b.family_weight[c, f])
+    if most > 0.0:
+        return most, PROXIMAL_DETAIL * least / most
+    return (PROXIMAL_DETAIL * family if family < np.inf else 1.0), 1.0
+
+
+@njit
+def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
+    """The free part of parent p's problem, with its status; the decided goes straight into x."""
+    kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
+    status, choices = decide(p, b, bounded, x)
+    source = choices.source
+    n_families, n, joint = bounded.size, source.size, b.joint.size > 0
+    slot = np.empty((n_families + joint, n), np.uint32)
+    table = np.empty((6, n_families * (n + choices.fixed.size) + (n_kids if joint else 0)))
+    most = table.shape[1]
+    found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
+    one, soft = unit_weight(p, b)
+    used = ZERO
+    for f in range(n_families):
+        column, before = b.family_start[f], used
+        width = b.family_start[f + 1] - column
+        number = np.empty(width * n_kids, np.int32)
+        used = number_slots(width, b.group[f], b, kids, choices, number, slot[f], found, used)
+        for s in range(before, used):
+            c, g = kids + found.place[s] // width, column + found.place[s] % width
+            stand_in = b.family_weight[c, f] == 0.0
+            table[WEIGHT, s] = PROXIMAL_FAMILY if stand_in else b.family_weight[c, f] / one
+            table[MARGIN, s] = 0.0 if stand_in else b.margin[c, g] - found.decided[s]
+            table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in
+        if bounded[f]:
+            status = max(status, bound_slots(p, b.bound_start[f], width, b, number, found))
+    if joint:
+        used, met = joint_slots(p, b, choices, slot[n_families], found, used)
+        status = max(status, met)
+    weight, target, stand_ins = np.empty(n), np.empty(n), np.zeros(n)
+    for v in range(n):
+        own = b.weight[b.var_child[source[v]]] / one
+        if own == 0.0:
+            weight[v] = stand_ins[v] = soft
+            target[v] = 0.0
+        else:
+            weight[v], target[v] = own, own * b.answer[source[v]]
+    kept = absorb(slot, table[:, :used], weight, target)
+    merge(slot, table[:, :used], kept)
+    who, where, slots = renumber(slot, table[:, :used], kept)
+    total, start = b.total[choices.entry].astype(np.float64), choices.start.astype(np.uint64)
+    return status, Free(
+        source, start, total, weight, 1.0 / weight, target, stand_ins, who, where, slots, b.is_root
+    )

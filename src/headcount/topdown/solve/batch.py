@@ -1,0 +1,204 @@
+"""The problems of many parents, side by side in flat arrays: what every solver works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headcount.arrays import Flags, Floats, Ints, Ints32
+
+if TYPE_CHECKING:
+    from headcount.topdown.solve.nesting import Nesting
+
+NO_BOUND = np.int64(2**53)
+"""A bound that never binds: |bound| >= NO_BOUND means there is none."""
+
+
+class BatchArrays(NamedTuple):
+    """The arrays of a batch as one argument of compiled loops; see ``Batch``.
+
+    Bounds are real in least squares and integers in rounding.
+    """
+
+    cell_start: Ints
+    cell: Ints32
+    total: Ints
+    child_start: Ints
+    var_start: Ints
+    var_child: Ints32
+    answer: Floats
+    weight: Floats
+    family_start: Ints
+    bound_start: Ints
+    group: Ints32
+    family_weight: Floats
+    margin: Floats
+    low: Ints | Floats
+    high: Ints | Floats
+    is_root: bool
+    joint: Ints32
+    joint_total: Ints
+
+    def variables(self, parents: Ints) -> int:
+        """How many variables some parents have."""
+        first = self.var_start[self.cell_start]
+        return int((first[parents + 1] - first[parents]).sum())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Batch:
+    """For each parent: share its counts among its children, close to the noisy answers.
+
+    The unknowns of a parent are x[i, c] >= 0 for its kept cells i and its children c,
+
+        minimise    sum over c of weight[c] * sum (x[i, c] - answer[i, c])^2
+                    + sum over families f of family_weight[c, f] * sum (m_f[g, c] - margin[g, c])^2
+        subject to  sum over c of x[i, c] = total[i]              (not for the root)
+                    low[g, c] <= m_f[g, c] <= high[g, c]
+                    sum of x[i, c] over all i and over the children c of group j = joint_total[j]
+
+    where
+        m_f[g, c]   the sum of x[i, c] over the cells i that family f puts into group g
+        a family    is a partition of the schema's cells into groups: a marginal. It may be
+                    measured (family_weight > 0), bounded (low, high), or both
+        a weight    of 0 means not measured: each child has its own
+
+    Arrays, for P parents, E kept entries (cells of parents), C children, V variables, F families,
+    S groups of all families together and B groups of the bounded ones:
+
+        parent       int64[P]      the parent's number in its level, for errors
+        cell_start   int64[P+1]    parent p keeps the entries cell_start[p] : cell_start[p+1]
+        cell         int32[E]      schema cell of each entry
+        total        int64[E]      the parent's count there
+        child_start  int64[P+1]    parent p has the children child_start[p] : child_start[p+1]
+        var_start    int64[E+1]    entry e has the variables var_start[e] : var_start[e+1]
+        var_child    int32[V]      child of each variable, ascending within an entry; a child in
+                                   which the cell must be empty has no variable
+        answer       float64[V]    noisy detailed answer of each variable
+        weight       float64[C]    of the detailed answers, child by child
+        family_start int64[F+1]    family f owns the columns family_start[f] : family_start[f+1]
+        group        int32[F, n]   for each family, the group (0 ...) of each schema cell
+        family_weight float64[C, F]
+        margin       float64[C, S] noisy answers of the families, child by child; those of groups
+                                   that no variable is in are not looked at
+        low, high    int64[C, B]   bounds; NO_BOUND and beyond are none
+        bound_start  int64[F+1]    family f owns the columns bound_start[f] : bound_start[f+1] of
+                                   low and high, none if it has no bounds; by default each has
+        is_root      the one problem without a parent: no sums to keep
+
+    and, where there are any,
+
+        band         for some families float64[2, C, groups of the family]: real bounds besides
+                     low and high, around the answers of an earlier pass; for least squares alone,
+                     rounding has no use for them
+        joint        int32[C]      the group of siblings whose people are counted together, -1 for
+                                   none: a total that belongs to several children
+        joint_total  int64[J]      that total
+        forest       how the bounded groups nest, decided for all problems of a level, lest it
+                     matter which of them are in a batch; None to work it out from this batch
+    """
+
+    parent: Ints
+    cell_start: Ints
+    cell: Ints32
+    total: Ints
+    child_start: Ints
+    var_start: Ints
+    var_child: Ints32
+    answer: Floats
+    weight: Floats
+    family_start: Ints
+    group: Ints32
+    family_weight: Floats
+    margin: Floats
+    low: Ints
+    high: Ints
+    bound_start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    is_root: bool = False
+    band: Mapping[int, Floats] = field(default_factory=dict)
+    joint: Ints32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    joint_total: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    forest: Nesting | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.bound_start):
+            object.__setattr__(self, "bound_start", self.family_start)
+
+    @property
+    def bounded(self) -> Flags:
+        """Which families have bounds."""
+        return np.diff(self.bound_start) > 0
+
+    @property
+    def limited(self) -> Ints:
+        """The families with bounds or a band: what can limit least squares."""
+        held = np.isin(np.arange(len(self.group)), list(self.band))
+        return np.flatnonzero(self.bounded | held)
+
+    def bounds_by_group(self, families: Ints | None = None) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of the groups of some families side by side, int64[C, groups].
+
+        By default of all families: int64[C, S].
+        """
+        chosen = np.arange(len(self.group)) if families is None else families
+        lows, highs = [np.zeros((len(self.low), 0), np.int64)], [np.zeros((len(self.low), 0), int)]
+        for f in chosen:
+            own = slice(self.bound_start[f], self.bound_start[f + 1])
+            size = int(self.family_start[f + 1] - self.family_start[f])
+            free = np.full((len(self.low), 0 if self.bounded[f] else size), NO_BOUND)
+            lows += [self.low[:, own], -free]
+            highs += [self.high[:, own], free]
+        return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
+
+    @property
+    def parents(self) -> int:
+        """Number of problems."""
+        return len(self.parent)
+
+    @property
+    def arrays(self) -> BatchArrays:
+        """What compiled loops read."""
+        return BatchArrays(*(getattr(self, name) for name in BatchArrays._fields))
+
+    def limits(self, families: Ints | None = None) -> tuple[Floats, Floats]:
+        """The bounds of least squares, as ``bounds_by_group``: within the band if there is one."""
+        chosen = np.arange(len(self.group)) if families is None else families
+        low, high = (bound.astype(np.float64) for bound in self.bounds_by_group(chosen))
+        first = 0
+        for f in chosen:
+            own = slice(first, first + int(self.family_start[f + 1] - self.family_start[f]))
+            if f in self.band:
+                low[:, own] = np.maximum(low[:, own], self.band[f][0])
+                high[:, own] = np.minimum(high[:, own], self.band[f][1])
+            first = own.stop
+        return low, high
+
+    def one(self, p: int) -> Batch:
+        """The problem of one parent, as a batch of its own."""
+        cells = slice(self.cell_start[p], self.cell_start[p + 1])
+        kids = slice(self.child_start[p], self.child_start[p + 1])
+        first, last = self.var_start[cells.start], self.var_start[cells.stop]
+        return replace(
+            self,
+            parent=self.parent[p : p + 1],
+            cell_start=self.cell_start[p : p + 2] - cells.start,
+            cell=self.cell[cells],
+            total=self.total[cells],
+            child_start=self.child_start[p : p + 2] - kids.start,
+            var_start=self.var_start[cells.start : cells.stop + 1] - first,
+            var_child=self.var_child[first:last] - np.int32(kids.start),
+            answer=self.answer[first:last],
+            weight=self.weight[kids],
+            family_weight=self.family_weight[kids],
+            margin=self.margin[kids],
+            low=self.low[kids],
+            high=self.high[kids],
+            band={f: around[:, kids] for f, around in self.band.items()},
+            joint=self.joint[kids],
+        )
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self.one(p) for p in range(self.parents))
