@@ -183,11 +183,6 @@ def test_private_places_pattern(line: str, caught: bool) -> None:
     assert bool(PRIVATE_PLACES.search(line)) == caught
 
 
-def test_no_module_is_long() -> None:
-    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in WITH_BENCHMARKS}
-    assert {name: count for name, count in lines.items() if count > 600} == {}
-
-
 def printing_lines(source: str) -> list[int]:
     """Return the lines that call the built-in print; a console object's print is no such call."""
     return [
