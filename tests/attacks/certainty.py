@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.variability import Effort
 from headcount.draws import multinomial
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.tabulate.published import PublishedTable
+from tests.attacks.small_blocks import zeros_hide
 
 LARGEST_BLOCK = 4
 """The most people in a block that are tried."""

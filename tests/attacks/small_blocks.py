@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
+from headcount.arrays import Flags
 from headcount.attacks.knowledge import Knowledge, KnownTable, exact
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.tabulate.published import PublishedTable
+from headcount.tabulate.published import PublishedTable, TableCells
 
 Ints = NDArray[np.int64]
 
@@ -89,3 +91,17 @@ def consistent(tables: Sequence[KnownTable], block: int, people: range, size: in
         sums = (held.cells.matrix.T @ x.T).T
         x = x[((low <= sums) & (sums <= high)).all(axis=1)]
     return x
+
+
+def zeros_hide(
+    cells: TableCells, values: Any, *, level: str, most: int = 2, spared: Flags | None = None
+) -> KnownTable:
+    """A table in which counts of 1 to ``most`` were published as 0.
+
+    The attacker reads each 0 as 0 to ``most``; ``spared`` cells, by default the total of all axes,
+    were never touched.
+    """
+    dense = csr_array(values).toarray()
+    if spared is None:
+        spared = np.array([all(one == "total" for one in label) for label in cells.labels])
+    return KnownTable(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))

@@ -8,14 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.schema import Schema, load_schema
 from headcount.tabulate.published import supported, tables
-from tests.attacks.small_blocks import PAIRS, SMALL, TINY, consistent, flat, hold, knowledge, table
+from tests.attacks.small_blocks import (
+    PAIRS,
+    SMALL,
+    TINY,
+    consistent,
+    flat,
+    hold,
+    knowledge,
+    table,
+    zeros_hide,
+)
 from tests.solve.test_worker import busy
 from tests.support.persons import agreement, block_people, knowledge_of
 

@@ -17,9 +17,9 @@ from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population import Population, text_files
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.counts import read_counts
+from headcount.population.digest import table_digest
 from headcount.population.format import Format
 from headcount.population.microdata import read_microdata
-from headcount.population.source import table_digest
 from headcount.population.tables import header_of, read_table
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate

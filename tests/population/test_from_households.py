@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.population._recodes import age_bins, seven_races
 from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
-from headcount.population.from_households import KIND, to_population
+from headcount.population.from_households import KIND, age_bins, seven_races, to_population
 from headcount.population.towns import RACE_SETS, towns
 from headcount.schema import Attribute, Recode, Schema, impossible, load_schema
 

@@ -23,13 +23,13 @@ from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files
 from headcount.population._cuts import last_cut
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.digest import table_digest
 from headcount.population.format import PLAIN, Format
 from headcount.population.microdata import SumsByKey, count_people, read_people
 from headcount.population.people_table import TableOfPeople
 from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of
 from headcount.population.population import Population
 from headcount.population.row_choice import RowChoice
-from headcount.population.source import table_digest
 from headcount.schema import Schema, impossible
 from headcount.tabulate import Tabulated, tabulate
 

@@ -15,8 +15,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.report import html
-from headcount.report.html import render_html, save_figures, write_report
-from headcount.report.markdown import render_block, render_line
+from headcount.report.html import render_block, render_html, render_line, save_figures, write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Prose, Section
 from headcount.report.provenance import gather_provenance
 from tests.report.sample import FIGURE_NAMES, sample_report

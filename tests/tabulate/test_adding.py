@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import Counts, _digest, counts_digest
+from headcount.tabulate import Counts, counts_digest
+from headcount.tabulate import tabulated as _digest
 from headcount.tabulate.counts import every_level
 
 SCHEMA = Schema((Attribute("kind", tuple("abcdefg")),))

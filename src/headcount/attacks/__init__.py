@@ -9,7 +9,6 @@ from headcount.attacks._base import (
     CountClaims,
     CountRanges,
     People,
-    changed_tables,
     whole_people,
 )
 
@@ -22,6 +21,5 @@ __all__ = [
     "CountClaims",
     "CountRanges",
     "People",
-    "changed_tables",
     "whole_people",
 ]

@@ -90,22 +90,6 @@ def exact(cells: TableCells, values: Any, *, level: str) -> KnownTable:
     return KnownTable(cells, level, csr_array(values))
 
 
-def zeros_hide(
-    cells: TableCells, values: Any, *, level: str, most: int = 2, spared: Flags | None = None
-) -> KnownTable:
-    """A table in which counts of 1 to ``most`` were published as 0.
-
-    The attacker reads each 0 as 0 to ``most``; ``spared`` cells, by default the total of all axes,
-    were never touched.
-    """
-    from scipy.sparse import csr_array
-
-    dense = csr_array(values).toarray()
-    if spared is None:
-        spared = np.array([all(one == "total" for one in label) for label in cells.labels])
-    return KnownTable(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))
-
-
 def between(cells: TableCells, low: Any, high: Any, *, level: str, value: Any = None) -> KnownTable:
     """A table of ranges: withheld cells (0 to ``UNKNOWN``), rounded or noisy numbers.
 

@@ -36,9 +36,9 @@ def init(
     Example: headcount ledger init census.ledger.sqlite --dataset census-2030 --epsilon 2
     """
     from headcount.privacy import Ledger
-    from headcount.privacy.amounts import total_loss
+    from headcount.privacy.ledger import declared_total
 
-    total = total_loss(epsilon=epsilon, rho=rho, delta=delta, unit=unit)
+    total = declared_total(epsilon=epsilon, rho=rho, delta=delta, unit=unit)
     book = Ledger.open(ledger) if ledger.exists() else Ledger.create(ledger)
     declared = book.declare(dataset, total=total)
     typer.echo(f"{ledger}: dataset {declared.name!r} with {declared.total}")

@@ -234,14 +234,6 @@ def _farthest(numbers: Ints, first: Ints, last: Ints) -> Ints:
     return np.asarray(np.maximum(inside, np.maximum(right[:, 0] - first, last - left[:, -1])))
 
 
-def mean_geometric_epl(
-    z: float, *, n: int, draws: int, seed: int, recipe: Recipe = PETTI_FLAXMAN
-) -> float | None:
-    """The mean of ``geometric_epl`` where it is defined; None if it mostly is not (``MOSTLY``)."""
-    found = _look(geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe))
-    return None if found is None else found[0]
-
-
 def draws_for(n: int) -> int:
     """How many draws tell neighbouring scales apart: EPL of few values varies most, at low cost."""
     return int(np.clip(2_000_000 // n, _FIRST_LOOK, 256))

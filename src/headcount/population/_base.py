@@ -22,13 +22,13 @@ from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population._placed import UNITS_READ_OFF, listed_geography
+from headcount.population.digest import table_digest
 from headcount.population.dwellings import Households
 from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
 from headcount.population.key_column import KeyColumn
 from headcount.population.population import Population
 from headcount.population.row_choice import RowChoice, Values
-from headcount.population.source import table_digest
 from headcount.population.suspicious import Totals
 from headcount.progress import Progress, silent
 from headcount.schema import Schema, load_schema

@@ -10,6 +10,7 @@ from headcount.counted import CountsOf
 from headcount.fields import APART, FilePath
 from headcount.geography import Geography
 from headcount.population._base import Source
+from headcount.population.digest import table_digest
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
 from headcount.population.redistricting_2020 import (
@@ -18,7 +19,6 @@ from headcount.population.redistricting_2020 import (
     read_places_2020,
     read_units_2020,
 )
-from headcount.population.source import table_digest
 from headcount.progress import Progress, silent
 from headcount.schema import Schema, load_schema
 

@@ -39,12 +39,12 @@ from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, build_geography, place_rows
 from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
 from headcount.population._base import Source
+from headcount.population.digest import table_digest
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import table_of
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
-from headcount.population.source import table_digest
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
 from headcount.progress import Progress, silent

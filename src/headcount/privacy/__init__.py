@@ -1,20 +1,9 @@
 """Losses in exact fractions, the unit of privacy, what a release promises, and what was spent."""
 
-from headcount.privacy._ledger_records import (
-    Balance,
-    Dataset,
-    OverspendError,
-    Spend,
-    SpendState,
-)
+from headcount.privacy._ledger_records import OverspendError, Spend, SpendState
 from headcount.privacy.allocation import AllocatedShare, Allocation, allocate
 from headcount.privacy.compose import along_paths, sequential
-from headcount.privacy.convert import (
-    Conversion,
-    add_remove_to_change_one,
-    pure_to_zcdp,
-    zcdp_to_approximate,
-)
+from headcount.privacy.convert import add_remove_to_change_one, pure_to_zcdp, zcdp_to_approximate
 from headcount.privacy.guarantee import Guarantee
 from headcount.privacy.ledger import Ledger
 from headcount.privacy.loss import ApproximateLoss, Currency, Loss, PureLoss, ZCDPLoss
@@ -27,10 +16,7 @@ __all__ = [
     "AllocatedShare",
     "Allocation",
     "ApproximateLoss",
-    "Balance",
-    "Conversion",
     "Currency",
-    "Dataset",
     "Guarantee",
     "Ledger",
     "Loss",

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from headcount.errors import PrivacyError
+from headcount.errors import ConfigError, PrivacyError
 from headcount.noise.source import KeyKind
 from headcount.numbers import TooLong, fits
 from headcount.privacy import _ledger_rows as rows
@@ -40,7 +40,8 @@ from headcount.privacy._ledger_records import (
     SpendEvent,
     SpendState,
 )
-from headcount.privacy.loss import ApproximateLoss, Loss
+from headcount.privacy.loss import ApproximateLoss, Loss, PureLoss, ZCDPLoss, exact
+from headcount.privacy.unit import UnitOfPrivacy
 
 log = logging.getLogger(__name__)
 
@@ -414,3 +415,25 @@ def _present(value: str, *, name: str) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def declared_total(*, epsilon: str, rho: str, delta: str = "", unit: str) -> Loss:
+    """The total of a dataset as somebody has typed it, as an exact loss."""
+    if bool(epsilon) == bool(rho) or (delta and rho):
+        raise ConfigError(
+            "ledger init",
+            found=f"--epsilon {epsilon!r} --rho {rho!r} --delta {delta!r}",
+            expected="--epsilon, or --rho, or --epsilon with --delta",
+        )
+    known = [one.value for one in UnitOfPrivacy]
+    if unit not in known:
+        raise ConfigError(
+            "ledger init", place="--unit", found=repr(unit), expected=f"one of {known}"
+        )
+    which = UnitOfPrivacy(unit)
+    if rho:
+        return ZCDPLoss(rho=exact(rho, name="--rho"), unit=which)
+    amount = exact(epsilon, name="--epsilon")
+    if delta:
+        return ApproximateLoss(epsilon=amount, delta=exact(delta, name="--delta"), unit=which)
+    return PureLoss(epsilon=amount, unit=which)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from headcount.errors import InputError, RunError
 from headcount.files import make_folder, open_own, user_cache, write_bytes_atomic, write_text_atomic
-from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
 from headcount.report.specs import chart_spec, save_figure, vegalite_version
 from headcount.report.theme import DARK, HEAT
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markdown_it import MarkdownIt
 
 log = logging.getLogger(__name__)
 
@@ -156,3 +156,28 @@ def _environment() -> Environment:
 
 def _slug(title: str) -> str:
     return "section-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+# The small, safe Markdown of prose and captions.
+
+
+def render_block(text: str) -> str:
+    """Paragraphs, lists, quotes, emphasis, code and links as HTML; all else is escaped."""
+    return str(_parser().render(text))
+
+
+def render_line(text: str) -> str:
+    """One line, with emphasis, code and links only: no paragraph around it."""
+    return str(_parser().renderInline(text))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    # No raw HTML; no images, which could be fetched; no headings, whose order the report keeps.
+    # Links to javascript: and the like are refused by the parser itself.
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": True})
+    parser.enable(["replacements", "smartquotes"])
+    parser.disable(["image", "heading", "lheading", "reference"])
+    return parser

@@ -20,7 +20,7 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.header import refuse_values_as_names
 from headcount.population.tables import header_of
 from headcount.privacy import Ledger, UnitOfPrivacy
-from headcount.privacy.amounts import total_loss
+from headcount.privacy.ledger import declared_total
 from headcount.schema.bins import NAMED
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.listing import ledgers_among, plain_files
@@ -223,7 +223,7 @@ def declare(studio: Studio, asked: Asked) -> Response:
     ledger, dataset = (require(asked.field(one), one) for one in ("ledger", "dataset"))
     path = studio.folder.inside(studio.folder.name_of(config.path.parent / ledger))
     rho, amount = asked.field("currency") == "rho", asked.field("total")
-    total = total_loss(
+    total = declared_total(
         epsilon="" if rho else amount, rho=amount if rho else "", unit=asked.field("unit")
     )
 

@@ -13,28 +13,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import combinations
 from typing import Any
 
 from headcount.errors import InputError
 from headcount.schema import Attribute, Schema
-from headcount.tabulate.published._races import (
-    REST,
-    combinations_of_races,
-    race_codes,
-    race_name,
-)
 
 Atoms = frozenset[int | str]
 Group = tuple[str, Atoms]
-
 TOTAL_LABEL = "total"
 OWN = "levels"
 """The coding of any attribute by its own levels, whose atoms these are."""
 OLDEST = 130
 NAMES = {"age": ("age", "voting_age"), "hispanic": ("hispanic", "cenhisp")}
 """Names that a schema may give to an attribute; others go by their own."""
-
 YEARS = {"under_18": "0-17", "18_and_over": "18+", "minor": "0-17", "adult": "18+"}
+SIX = ("white", "black", "aian", "asian", "nhpi", "other")
+"""Races as the 2010 census has them; "other" is some other race."""
+REST = "rest"
+"""Stands for every combination that no other group holds."""
 
 
 @dataclass(frozen=True)
@@ -231,3 +228,39 @@ def _race_groups(layer: Mapping[str, list[str]]) -> tuple[Group, ...]:
 
 def _named_groups(layer: Mapping[str, list[str]]) -> tuple[Group, ...]:
     return tuple((label, frozenset(terms)) for label, terms in layer.items())
+
+
+@cache
+def combinations_of_races() -> tuple[tuple[str, ...], ...]:
+    """All combinations by code - 1: 1-6 one race, 7-21 pairs, ..., 63 all six."""
+    return tuple(c for size in range(1, 7) for c in combinations(SIX, size))
+
+
+def race_name(code: int) -> str:
+    """The races of a code, joined by '+'."""
+    return "+".join(combinations_of_races()[code - 1])
+
+
+def alone(race: str) -> frozenset[int]:
+    """The code of one race alone."""
+    return frozenset({SIX.index(race) + 1})
+
+
+def in_combination(race: str) -> frozenset[int]:
+    """The codes of a race alone or in combination with others."""
+    return frozenset(
+        code for code, races in enumerate(combinations_of_races(), start=1) if race in races
+    )
+
+
+def race_codes(terms: Sequence[str]) -> frozenset[int]:
+    """Codes of a group: "white+black" is that combination, "*white" all that include white."""
+    codes: set[int] = set()
+    for term in terms:
+        if term.startswith("*"):
+            codes |= in_combination(term[1:])
+        else:
+            codes.add(
+                combinations_of_races().index(tuple(sorted(term.split("+"), key=SIX.index))) + 1
+            )
+    return frozenset(codes)
