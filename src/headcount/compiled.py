@@ -37,11 +37,12 @@ from typing import Any, Literal, TypeVar, overload
 import numba
 import numpy as np
 from filelock import FileLock
-from numba.core import caching, config
+from numba.core import caching, config, event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from headcount.files import make_private, user_cache
+from headcount.processes import refuse_stopped, was_stopped
 
 # Numba takes settings from a file of the folder that it is started in, which may be one of data:
 # whoever wrote that file could name a cache, and what is kept there is run.
@@ -128,6 +129,19 @@ def forced(way: LoopWay) -> Iterator[None]:
         _forced.remove(way)
 
 
+class _Stopped(event.Listener):
+    """Lets a thread of a command that was stopped end at the next step of compiling."""
+
+    def on_start(self, event: object) -> None:
+        refuse_stopped()
+
+    def on_end(self, event: object) -> None:
+        """Nothing to do."""
+
+
+event.register("numba:run_pass", _Stopped())  # type: ignore[no-untyped-call]
+
+
 class Kernel(CPUDispatcher):
     """A loop that is called from Python: loaded, compiled, or interpreted."""
 
@@ -139,6 +153,7 @@ class Kernel(CPUDispatcher):
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop; what an interpreted one calls is interpreted too."""
+        refuse_stopped()
         if _here.interpreting:
             return self.py_func(*args)
         if self.outer and self._compiled(args):
@@ -181,6 +196,10 @@ class Kernel(CPUDispatcher):
         with global_compiler_lock:
             try:
                 return super().compile(sig)
+            except Exception:
+                # A signal that comes while the compiler calls back is lost, and leaves a wreck.
+                refuse_stopped()
+                raise
             finally:
                 self._cache.release()
 
@@ -361,7 +380,7 @@ class _Kept(caching.FunctionCache):
         _say_once()
         try:
             make_private(self._index.parent)
-            lock.acquire(timeout=WAIT)
+            lock.acquire(timeout=WAIT, cancel_check=was_stopped)
         except (OSError, NotImplementedError) as error:  # held for long, or no locks here at all
             log.info("%s: compiled without waiting for others: %s", self._index, error)
             return
