@@ -64,7 +64,7 @@ test-newest:  ## the tests with the newest versions that pyproject allows, on th
 	@test -n "$(NEWEST_PYTHON)" || { echo "found no Python 3.11 or newer: NEWEST_PYTHON=..." >&2; exit 1; }
 	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST)
 	@echo "Installing the newest versions into $(NEWEST) ..."
-	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]' --editable papers
 	@$(NEWEST)/bin/python -c 'import sys, numpy, scipy, polars, pydantic; \
 	  print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, polars, pydantic)))'
 	$(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
