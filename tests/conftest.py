@@ -22,6 +22,10 @@ settings.register_profile("headcount", deadline=None, suppress_health_check=[Hea
 settings.load_profile("headcount")
 
 
+# Numpy's library for matrices would start a thread for each core in each worker: they wait for each
+# other at full speed. It is not loaded yet.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Tests start many commands. Where Python is told to keep no bytecode, as in many containers, each
 # of them would compile all of headcount again, which takes as long as what it is started for.
 sys.dont_write_bytecode = False

@@ -6,18 +6,23 @@ import os
 import pickle
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from filelock import FileLock
+from numba.core import event
+from numba.core.registry import CPUDispatcher
 
 import headcount
-from headcount import compiled, loops
+from headcount import compiled, loops, processes
 from headcount.compiled import Kernel, digest, forced, kernel, njit
+from headcount.processes import Terminated
 
 PACKAGE = Path(headcount.__file__).parent
 FILES = {
@@ -373,3 +378,71 @@ def test_compiling_is_said_once(empty, caplog):
     assert caplog.messages == [
         "compiling loops, once for this version of headcount: some seconds each"
     ]
+
+
+class Stops(event.Listener):
+    """Somebody stops the command at the third step of compiling."""
+
+    steps = 0
+
+    def on_start(self, event):
+        self.steps += 1
+        if self.steps == 3:
+            processes._STOPPED.append(signal.SIGTERM)
+
+    def on_end(self, event):
+        """Nothing to do."""
+
+
+@pytest.fixture
+def running(monkeypatch):
+    monkeypatch.setattr(processes, "_STOPPED", [])
+
+
+def test_compiling_ends_soon_after_somebody_stops_the_command(empty, running):
+    """Not when it is done, which a thread of the command would wait for."""
+    outer: Any = kernel(doubled)
+    with (
+        event.install_listener("numba:run_pass", Stops()) as stops,
+        forced("compiled"),
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(Terminated, match="SIGTERM"),
+    ):
+        pool.submit(outer, np.arange(3)).result()
+    assert stops.steps == 3
+    assert not list(empty.rglob("*.nbi"))
+    with pytest.raises(Terminated):  # nor does any other loop begin, compiled or interpreted
+        outer(np.arange(3))
+
+
+def test_a_signal_that_the_compiler_loses_is_no_fault_of_a_loop(empty, running, monkeypatch):
+    def lose(loop, sig):
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr(CPUDispatcher, "compile", lose)
+    outer: Any = kernel(doubled)
+    with forced("compiled"), pytest.raises(RuntimeError, match="no compiled object yet"):
+        outer(np.arange(3))
+
+    def lose_signal(loop, sig):
+        processes._STOPPED.append(signal.SIGINT)
+        lose(loop, sig)
+
+    monkeypatch.setattr(CPUDispatcher, "compile", lose_signal)
+    with forced("compiled"), pytest.raises(Terminated, match="SIGINT"):
+        outer(np.arange(3))
+
+
+def test_a_stopped_command_does_not_wait_for_what_another_process_compiles(
+    empty, running, monkeypatch
+):
+    class Held(FileLock):
+        def acquire(self, *_: Any, **more: Any) -> Any:
+            processes._STOPPED.append(signal.SIGTERM)
+            assert more["cancel_check"]()
+            raise TimeoutError
+
+    monkeypatch.setattr(loops, "FileLock", Held)
+    outer: Any = kernel(doubled)
+    with forced("compiled"), pytest.raises(Terminated):
+        outer(np.arange(3))

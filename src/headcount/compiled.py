@@ -34,6 +34,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
+from headcount.processes import refuse_stopped
+
 if TYPE_CHECKING:
     from headcount.loops import Kept
 
@@ -133,6 +135,7 @@ class Kernel:
 
     def __call__(self, *args: Any) -> Any:
         """Run the loop; what an interpreted one calls is interpreted too."""
+        refuse_stopped()
         if _here.interpreting:
             return self.py_func(*args)
         if self.outer and self._compiled(args):

@@ -15,12 +15,13 @@ from typing import Any
 
 import numba
 from filelock import FileLock
-from numba.core import caching, config
+from numba.core import caching, config, event
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from headcount.compiled import Kernel, digest
 from headcount.files import make_private, user_cache
+from headcount.processes import refuse_stopped, was_stopped
 
 # Numba takes settings from a file of the folder that it is started in, which may be one of data:
 # whoever wrote that file could name a cache, and what is kept there is run.
@@ -33,6 +34,19 @@ WAIT = 600.0
 """Seconds after which a process that holds a loop counts as stopped; only time depends on it."""
 
 _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError, ValueError)
+
+
+class _Stopped(event.Listener):
+    """Lets a thread of a command that was stopped end at the next step of compiling."""
+
+    def on_start(self, event: object) -> None:
+        refuse_stopped()
+
+    def on_end(self, event: object) -> None:
+        """Nothing to do."""
+
+
+event.register("numba:run_pass", _Stopped())  # type: ignore[no-untyped-call]
 
 
 def dispatcher(loop: Kernel) -> Dispatcher:
@@ -53,6 +67,10 @@ class Dispatcher(CPUDispatcher):
         with global_compiler_lock:
             try:
                 return super().compile(sig)
+            except Exception:
+                # A signal that comes while the compiler calls back is lost, and leaves a wreck.
+                refuse_stopped()
+                raise
             finally:
                 self._cache.release()
 
@@ -172,7 +190,7 @@ class Kept(caching.FunctionCache):
         _say_once()
         try:
             make_private(self._index.parent)
-            lock.acquire(timeout=WAIT)
+            lock.acquire(timeout=WAIT, cancel_check=was_stopped)
         except (OSError, NotImplementedError) as error:  # held for long, or no locks here at all
             log.info("%s: compiled without waiting for others: %s", self._index, error)
             return

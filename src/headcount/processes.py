@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from threading import Thread, current_thread, main_thread
 from time import sleep
 from types import FrameType
 from typing import Any
@@ -27,7 +27,7 @@ PATIENCE = 10.0
 """Seconds that a process has to end after it was asked to."""
 
 
-_STOPPED = Event()
+_STOPPED: list[int] = []
 _ENDINGS: list[Callable[[], None]] = []
 
 
@@ -101,10 +101,15 @@ def when_stopped(end: Callable[[], None]) -> Callable[[], None]:
     return end
 
 
+def was_stopped() -> bool:
+    """Whether somebody has stopped the command."""
+    return bool(_STOPPED)
+
+
 def refuse_stopped() -> None:
     """In a thread of a command that was stopped: no further, and nothing is taken for a result."""
-    if _STOPPED.is_set():
-        raise Terminated(signal.SIGTERM)
+    if _STOPPED:
+        raise Terminated(_STOPPED[0])
 
 
 def own_process() -> None:
@@ -126,7 +131,7 @@ def own_process() -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    _STOPPED.set()
+    _STOPPED.append(number)
     for end in _ENDINGS:
         end()
     raise Terminated(number)

@@ -285,6 +285,48 @@ def test_a_solver_at_work_ends_with_its_command_and_gives_no_answer(town: Path, 
     assert err.splitlines()[-1] == "stopped: the same command resumes"
 
 
+SPINNING = """
+import sys
+import numpy as np
+from headcount.compiled import kernel, njit
+from headcount.engines.local import LocalEngine
+from headcount.run import protect
+@njit
+def step(number):
+    return number + 1
+def spin(values):
+    print("spinning\\n", end="", flush=True)
+    while True:
+        step(values[0])
+protect.make_release = lambda *_, **__: list(LocalEngine(2).map(kernel(spin), [np.ones(1)] * 2))
+sys.argv = ["headcount", "protect", sys.argv[1]]
+from headcount.cli.app import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals of Unix")
+@pytest.mark.usefixtures("signals_as_usual")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_loops_that_threads_interpret_end_with_their_command(town: Path, name: str):
+    with subprocess.Popen(
+        [sys.executable, "-c", SPINNING, str(write_config(town))],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["spinning\n"] * 2
+        process.send_signal(signal.Signals[name])
+        try:
+            _out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 128 + signal.Signals[name]
+    assert err.splitlines()[-1] == "stopped: the same command resumes"
+
+
 def test_a_stopped_command_without_a_run_says_that_nothing_is_half_written(
     say: Say, town: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -62,7 +62,9 @@ def has_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> boo
     with precision(_PRECISIONS[0]):
         if law.survival_below(limit - 1) * whole > 1:
             return False
-        if law.exact_survival(limit - 1) != 0 and law.survival(limit - 1) * whole <= 1:
+        rest = law.survival(limit - 1)
+        # A ball above 0 is enough: the exact number has millions of digits.
+        if rest * whole <= 1 and (rest > 0 or law.exact_survival(limit - 1) != 0):
             return True
     return build_table(law, word_bits=word_bits, limit=limit) is not None
 
