@@ -367,7 +367,7 @@ def test_the_digest_of_a_source_does_not_depend_on_its_pieces(tmp_path: Path, mo
 
 
 def test_places_of_many_pieces_are_each_kept_once(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("headcount.population._seen.MANY_PLACES", 2)
+    monkeypatch.setattr("headcount.population._placed.MANY_PLACES", 2)
     county = [f"1{n % 7}" for n in range(20)]
     path = grouped(tmp_path / "p.parquet", {"state": ["1"] * 20, "county": county}, 2)
     counted = count_people(table(path, attributes=()))

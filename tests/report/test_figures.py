@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
+from headcount.report.axes import STATIC_WIDTH, legend_of, shown_series
 from headcount.report.figures import (
     Axis,
     Control,
@@ -27,7 +28,6 @@ from headcount.report.figures import (
     point_chart,
 )
 from headcount.report.heat import heat_chart, shades
-from headcount.report.legends import STATIC_WIDTH, legend_of, shown_series
 from headcount.report.model import Column, Figure
 from headcount.report.specs import chart_spec, save_figure, svg_of
 from headcount.report.theme import (

@@ -30,8 +30,7 @@ from headcount.population._base import (
     refuse_overlap,
     refuse_twice,
 )
-from headcount.population._placed import STAGES, KnownDomain, placed, refuse_too_many
-from headcount.population._seen import SeenTable
+from headcount.population._placed import STAGES, KnownDomain, SeenTable, placed, refuse_too_many
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of

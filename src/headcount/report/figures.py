@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headcount.errors import InputError
 from headcount.report.axes import Axis as Axis
-from headcount.report.axes import axis_of, field_of, scale_of
-from headcount.report.legends import legend_of, shown_series
+from headcount.report.axes import axis_of, field_of, legend_of, scale_of, shown_series
 from headcount.report.theme import INK, MUTED, looks_for, ordered_series
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount.files import make_folder, write_bytes_atomic, write_text_atomic
-from headcount.report.legends import STATIC_WIDTH
+from headcount.report.axes import STATIC_WIDTH
 from headcount.report.theme import theme_config
 
 if TYPE_CHECKING:
