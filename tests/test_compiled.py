@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -74,17 +75,68 @@ made = {loop.__name__: sum(loop.dispatcher._cache_misses.values()) for loop in l
 print(json.dumps([[int(value) for value in found], made]))
 """
 
+# Loads numba once, and forks. A line of JSON starts a process, or waits for the one of a number.
+SERVE = """
+import json, os, sys, traceback
+import headcount.loops
+for line in sys.stdin:
+    job = json.loads(line)
+    if isinstance(job, int):
+        print(os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), flush=True)
+    elif (process := os.fork()):
+        print(process, flush=True)
+    else:
+        for number, name in ((1, "out"), (2, "said")):
+            os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.environ["XDG_CACHE_HOME"] = job["cache"]
+        sys.argv[1:], sys.dont_write_bytecode, code = [job["folder"]], True, 1
+        try:
+            exec(job["script"], {"__name__": "__main__"})
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush(), sys.stderr.flush()
+        os._exit(code)
+"""
 
-@pytest.fixture
-def tiny(tmp_path):
-    """A package of three loops of which nothing is compiled."""
-    return Tiny(tmp_path)
+
+class Server:
+    """Processes in which numba is loaded, and no loop."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SERVE], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def ask(self, job: Any) -> int:
+        """Start a process, and get its number; or wait for it, and get its exit code."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 @pytest.fixture(scope="module")
-def once(tmp_path_factory):
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tiny(tmp_path, server):
+    """A package of three loops of which nothing is compiled."""
+    return Tiny(tmp_path, server)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, server):
     """A package that is compiled."""
-    made = Tiny(tmp_path_factory.mktemp("once"))
+    made = Tiny(tmp_path_factory.mktemp("once"), server)
     assert made.made() == {"total", "times", "first"}
     return made
 
@@ -99,8 +151,9 @@ def ready(tiny, once):
 class Tiny:
     """A package, and what a process of its own compiles of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, server: Server) -> None:
         self.folder = folder
+        self.server = server
         self.cache = folder / "cache"
         self.write("here")
 
@@ -110,12 +163,19 @@ class Tiny:
         for name, text in (FILES | changed).items():
             (package / f"{name}.py").write_text(text, encoding="utf-8")
 
-    def start(self, where: str = "here") -> "subprocess.Popen[str]":
-        command = [sys.executable, "-B", "-c", RUN, str(self.folder / where)]
-        environment = os.environ | {"XDG_CACHE_HOME": str(self.cache)}
-        return subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+    def start(self, where: str = "here", *, name: str = "one") -> int:
+        place = {"folder": str(self.folder / where), "cache": str(self.cache)}
+        files = {kind: str(self.folder / f"{name}.{kind}") for kind in ("out", "said")}
+        return self.server.ask({"script": RUN, **place, **files})
+
+    def ended(self, process: int, found: tuple[int, int], *, name: str = "one") -> dict[str, int]:
+        """What was compiled, and how often; the answers are looked at as well."""
+        code = self.server.ask(process)
+        self.said = (self.folder / f"{name}.said").read_text()
+        assert code == 0, self.said
+        answers, made = json.loads((self.folder / f"{name}.out").read_text())
+        assert answers == list(found)
+        return dict(made)
 
     def run(self, script: str) -> str:
         """What another program says that uses the package."""
@@ -126,20 +186,12 @@ class Tiny:
         ).stdout
 
     def made(self, where: str = "here", *, found: tuple[int, int] = (35, 0)) -> set[str]:
-        """What was compiled; the answers are looked at as well."""
-        self.said, compiled_now = ended(self.start(where), found)
+        """What was compiled."""
+        compiled_now = self.ended(self.start(where), found)
         return {name for name, times in compiled_now.items() if times}
 
     def kept(self, kind: str) -> list[Path]:
         return sorted(self.cache.rglob(f"*.{kind}"))
-
-
-def ended(process, found):
-    out, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    answers, made = json.loads(out)
-    assert answers == list(found)
-    return said, made
 
 
 def test_a_second_copy_and_a_comment_compile_nothing(once):
@@ -169,8 +221,8 @@ def test_an_edit_compiles_what_it_changes_and_no_more(ready, changed, found, mad
 
 
 def test_two_processes_on_one_empty_cache_compile_once(tiny):
-    both = [tiny.start(), tiny.start()]
-    made = [ended(one, (35, 0))[1] for one in both]
+    both = {name: tiny.start(name=name) for name in ("one", "other")}
+    made = [tiny.ended(process, (35, 0), name=name) for name, process in both.items()]
     assert {name: made[0][name] + made[1][name] for name in made[0]} == {
         "total": 1,
         "times": 1,

@@ -1,7 +1,7 @@
 """Runs ``protect`` in children that are killed; a program of its own, see ``test_crash.py``.
 
-One warm process forks a child for each line of JSON on standard input, so that imports and compiled
-loops cost once and not a hundred times: what a child had to import to finish, the process imports
+One warm process forks a child for each line of JSON on standard input, so that imports
+cost once and not a hundred times: what a child had to import to finish, the process imports
 too, for the next. It does nothing with polars itself: polars' threads do not survive a fork, and
 start afresh in each child.
 
@@ -193,7 +193,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Load the compiled loops by releases in memory, without threads."""
+    """Load what releases need by some in memory: slow, and without threads."""
     schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
     parents = [np.empty(0, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for n in (1, 3))]
     units = ["whole"], ["a"], ["a1", "a2", "a3"]

@@ -111,6 +111,18 @@ def test_commands_in_the_folder_run_none(beside: Path, how: str):
     assert ran(beside) == []
 
 
+LARGE = 'kind = "uniform"\npeople = 240_000\ndepth = 2\nmean = 2'
+"""So many areas that loops are loaded, and numba with them."""
+
+
+@pytest.mark.slow
+def test_a_large_run_in_the_folder_runs_none(beside: Path):
+    write_config(beside, population=LARGE)
+    python = [sys.executable, "-X", "importtime", "-m", "headcount"]
+    assert "numba.core" in start(beside, *python, "protect", "config.toml")
+    assert ran(beside) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["the command", "by name", "by name, safely"])
 def test_commands_with_the_folder_on_the_path_of_imports_run_none(beside: Path, how: str):

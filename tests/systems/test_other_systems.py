@@ -132,6 +132,8 @@ from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
 from headcount.run.evaluate import evaluate_run
+from headcount import compiled
+compiled.LOADING = 0  # loops are loaded, as in large runs
 folder = Path(sys.argv[1])
 assert folder.stat().st_mode & 0o777 == 0o755
 ledger = Ledger.create(folder / "ledger.db")
