@@ -117,6 +117,7 @@ class Cells:
         pl.DataFrame(self.units).write_csv(folder / "units.csv")
         text = (
             f'kind = "counts"\nfile = "counts.csv"\nunits = "units.csv"\nschema = "{self.schema}"\n'
+            "overlap = 1\n"  # facilities have fewer people than homes everywhere, and others
             f'geography = {{ columns = {quoted(self.units)}, root = "{self.root}" }}\n'
             'sums = "keep"\n'
         )

@@ -83,8 +83,8 @@ def test_a_person_who_moves_changes_two_housing_units_and_no_more():
 @pytest.mark.parametrize("mechanism", ["geometric", "topdown", "topdown-rho"])
 def test_a_plan_without_housemates_is_seen(mechanism: str, monkeypatch: pytest.MonkeyPatch):
     """What the stated losses were before: one person, one count."""
-    for where in ("_measured", "_units", "topdown.settings"):
-        monkeypatch.setattr(f"headcount.mechanisms.{where}.steps_of_all", lambda attributes: ALONE)
+    for where in ("mechanisms._measured", "mechanisms._units", "topdown.settings"):
+        monkeypatch.setattr(f"headcount.{where}.steps_of_all", lambda attributes: ALONE)
     assert any(case.above for case in cases("households", mechanism, UnitOfPrivacy.ADD_REMOVE))
 
 

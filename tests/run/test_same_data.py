@@ -33,6 +33,9 @@ AGE = '  { name = "age", levels = ["minor", "adult", "old"] },\n'
 ZERO = 'structural_zero = [{ sex = ["m"], age = ["old"] }]'
 
 
+ODD: list[object] = [{"spends": "many"}, {"spends": None}, [], 1]
+
+
 @pytest.fixture
 def town(tmp_path: Path) -> Path:
     """A town with two names in its ledger, released once under the first."""
@@ -122,11 +125,11 @@ def test_a_fresh_ledger_is_no_way_round_and_a_moved_one_is_the_same(town: Path):
 def test_an_older_copy_of_the_ledger_is_refused_with_the_way_out(town: Path):
     """Put back from a backup, it would let the second release be paid for again."""
     note, book = town / "people.csv.ledger.json", town / "ledger.db"
-    assert json.loads(note.read_text())["spends"] == "1"
+    assert json.loads(note.read_text())["datasets"]["town"]["spends"] == 1
     backup = book.read_bytes()
     protect_run(write_config(town, run=LEDGER, out="second"))
     last = Ledger.open(book).history("town")[-1].run_id
-    assert json.loads(note.read_text())["last_run"] == last
+    assert json.loads(note.read_text())["datasets"]["town"]["last_run"] == last
     newest = book.read_bytes()
     book.write_bytes(backup)
     third = write_config(town, run=LEDGER, out="third")
@@ -145,7 +148,7 @@ def test_an_older_copy_of_the_ledger_is_refused_with_the_way_out(town: Path):
 def test_a_copy_from_before_the_dataset_was_declared_is_older_too(town: Path):
     note = town / "people.csv.ledger.json"
     known = json.loads(note.read_text())
-    note.write_text(json.dumps({**known, "dataset": "another"}))
+    note.write_text(json.dumps({**known, "datasets": {"another": known["datasets"]["town"]}}))
     with pytest.raises(RunError, match="found a ledger with 0 spends on 'another'"):
         prepare_run(load_config(write_config(town, run=LEDGER, out="second")))
 
@@ -154,9 +157,10 @@ def test_a_note_that_knows_less_than_the_ledger_is_brought_up_to_date(town: Path
     """One of an earlier version, or of a run that was killed between its spend and the note."""
     note = town / "people.csv.ledger.json"
     known = json.loads(note.read_text())
-    note.write_text(json.dumps({key: known[key] for key in ("ledger", "dataset", "identity")}))
+    del known["datasets"]
+    note.write_text(json.dumps({**known, "dataset": "town"}))
     protect_run(write_config(town, run=LEDGER, out="second"))
-    assert json.loads(note.read_text())["spends"] == "2"
+    assert json.loads(note.read_text())["datasets"]["town"]["spends"] == 2
 
 
 def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
@@ -173,11 +177,104 @@ def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
 def test_a_damaged_note_is_found(town: Path):
     note = town / "people.csv.ledger.json"
     known = json.loads(note.read_text())
-    notes: list[object] = [{}, [], {**known, "spends": "many"}, {**known, "spends": None}]
-    for damaged in notes:
-        note.write_text(json.dumps(damaged))
-        with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
-            protect_run(write_config(town, run=LEDGER, out="second"))
+    notes: list[object] = [{}, [], *(known | {"datasets": {"town": one}} for one in ODD)]
+    for place in (note, town / "ledger.db.ledger.json"):
+        for damaged in notes:
+            place.write_text(json.dumps(damaged))
+            with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
+                prepare_run(load_config(write_config(town, run=LEDGER, out="second")))
+        place.write_text(json.dumps(known))
+
+
+def test_a_damaged_note_of_another_file_is_told_of(town: Path, caplog: pytest.LogCaptureFixture):
+    (town / "others.csv.ledger.json").write_text("{}")
+    protect_run(write_config(town, run=LEDGER, out="second"))
+    assert "others.csv.ledger.json: found a damaged note" in caplog.text
+
+
+def other_people(town: Path, where: str) -> str:
+    """Other people in another file, as a population of a config."""
+    rows = ["county,tract,sex,age", *(",".join(row) for row in people(1))]
+    (town / where).parent.mkdir(exist_ok=True)
+    (town / where).write_text("\n".join(rows))
+    return MICRODATA.replace("people.csv", where)
+
+
+@pytest.mark.parametrize("where", ["people_2.csv", "elsewhere/people.csv"])
+def test_an_older_ledger_is_refused_for_every_file_of_a_dataset(town: Path, where: str):
+    """Also for one whose own note is no newer: it is the dataset that is paid for again."""
+    others, book = other_people(town, where), town / "ledger.db"
+    backup = book.read_bytes()
+    more = f"{LEDGER}\nnew_content = true"
+    protect_run(write_config(town, population=others, run=more, out="second"))
+    notes = [town / f"{name}.ledger.json" for name in (where, "people.csv")]
+    known = [json.loads(note.read_text())["datasets"]["town"]["spends"] for note in notes]
+    assert known == [2, 1]
+    book.write_bytes(backup)
+    for population in (MICRODATA, others):
+        config = write_config(town, population=population, run=more, out="third")
+        with pytest.raises(RunError, match="found a ledger with 1 spends on 'town' and not run"):
+            prepare_run(load_config(config))
+
+
+def test_a_file_that_was_released_as_two_datasets_has_a_note_of_both(town: Path):
+    book = town / "ledger.db"
+    backup = book.read_bytes()
+    protect_run(write_config(town, run=LEDGER, out="second"))
+    (town / "people.csv").write_text("\n".join(["county,tract,sex,age", "a,a1,f,adult"]))
+    protect_run(write_config(town, run=ALIAS, out="third"))
+    known = json.loads((town / "people.csv.ledger.json").read_text())["datasets"]
+    assert {name: one["spends"] for name, one in known.items()} == {"alias": 1, "town": 2}
+    # The town's second spend is gone, and the other's is there.
+    book.write_bytes(backup)
+    (town / "ledger.db.ledger.json").unlink()
+    note = town / "people.csv.ledger.json"
+    note.write_text(
+        note.read_text()
+        .replace('"spends": 1', '"spends": 0')
+        .replace(known["alias"]["last_run"], "")
+    )
+    with pytest.raises(RunError, match="found a ledger with 1 spends on 'town' and not run"):
+        prepare_run(load_config(write_config(town, run=ALIAS, out="fourth")))
+
+
+def test_a_second_ledger_for_a_dataset_is_refused_for_another_file_too(town: Path):
+    Ledger.create(town / "fresh.db").declare(
+        "town", total=PureLoss(epsilon=Fraction(9), unit=UnitOfPrivacy.CHANGE_ONE)
+    )
+    run = LEDGER.replace("ledger.db", "fresh.db")
+    config = write_config(town, population=other_people(town, "p.csv"), run=run, out="second")
+    with pytest.raises(ConfigError, match=r"ledger\.json: .*found another ledger \(.*fresh"):
+        prepare_run(load_config(config))
+
+
+def test_copies_of_a_ledger_that_went_apart_are_told_apart(town: Path):
+    """Each has a spend that the other has not: the note knows the last."""
+    copy = town / "copy.db"
+    copy.write_bytes((town / "ledger.db").read_bytes())
+    copy.chmod(0o600)
+    protect_run(write_config(town, run=LEDGER, out="second"))
+    notes = [*town.glob("*.ledger.json")]
+    kept = {note: note.read_text() for note in notes}
+    for note in notes:
+        note.unlink()
+    run = LEDGER.replace("ledger.db", "copy.db")
+    protect_run(write_config(town, run=run, out="third"))
+    for note, text in kept.items():
+        note.write_text(text)
+    with pytest.raises(RunError, match="with 2 spends on 'town' and not run"):
+        prepare_run(load_config(write_config(town, run=run, out="fourth")))
+
+
+def test_an_older_ledger_is_refused_where_there_is_no_file(tmp_path: Path):
+    """People who are generated have no file to lie beside: the note beside the ledger knows."""
+    book = make_ledger(tmp_path).path
+    towns = 'kind = "towns"\npeople = 1000\nattributes = ["race"]'
+    backup = book.read_bytes()
+    protect_run(write_config(tmp_path, population=towns, run=LEDGER, out="first"))
+    book.write_bytes(backup)
+    with pytest.raises(RunError, match="found a ledger with 0 spends on 'town' and not run"):
+        prepare_run(load_config(write_config(tmp_path, population=towns, run=LEDGER, out="b")))
 
 
 def test_a_note_that_cannot_be_left_is_warned_about(

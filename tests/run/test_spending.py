@@ -154,7 +154,7 @@ def test_two_private_runs_differ_and_are_two_spends(town: Path):
 def test_a_resumed_run_is_one_spend(town: Path, monkeypatch: pytest.MonkeyPatch):
     ledger = make_ledger(town, total="1/2")  # all of it: a second spend could not be paid
     config = write_config(town, run=LEDGER)
-    for step in ("_spend", "_noise", "protect", "finished_receipt", "write_release", "_close"):
+    for step in ("_spend", "protect", "finished_receipt", "write_release", "_close"):
         interrupted(config, monkeypatch, at=step)
     protect_run(config)
     (spend,) = ledger.history("town")

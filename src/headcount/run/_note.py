@@ -1,13 +1,18 @@
-"""A note beside a data file that says in which ledger its releases are recorded, and how many.
+"""Notes beside data and ledger that say in which ledger releases are recorded, and how many.
 
 So that a config which leaves the ledger out, or names a fresh one, does not go unseen, nor a ledger
-that was put back from a backup and has forgotten what was spent since.
+that was put back from a backup and has forgotten what was spent since. Every file of data has its
+own, with an entry for each dataset that it was released under, and so has the ledger: for data that
+lie elsewhere, or in no file. All notes of a folder are read, so that one file knows of spends on
+another.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from headcount.errors import ConfigError, RunError
@@ -16,90 +21,142 @@ from headcount.privacy import Ledger
 
 log = logging.getLogger(__name__)
 
-
-def note_of(data: Path) -> Path:
-    """Where the note about a data file lies: beside the file itself, whatever link leads to it."""
-    file = data.resolve()
-    return file.with_name(f"{file.name}.ledger.json")
+_ENDING = ".ledger.json"
 
 
-def refuse_unrecorded(data: Path | None, ledger: Ledger | None) -> None:
+@dataclass(frozen=True)
+class Spends:
+    """How many there were on a dataset, and the run of the last."""
+
+    spends: int = 0
+    last_run: str = ""
+
+
+@dataclass(frozen=True)
+class LedgerNote:
+    """What a note knows of a ledger."""
+
+    ledger: str
+    identity: str
+    datasets: Mapping[str, Spends]
+
+
+def note_of(file: Path) -> Path:
+    """Where the note about a file lies: beside the file itself, whatever link leads to it."""
+    file = file.resolve()
+    return file.with_name(f"{file.name}{_ENDING}")
+
+
+def refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) -> None:
     """Refuse data whose releases are recorded in a ledger that the config does not name.
 
-    Nor may it be an older copy of that ledger, which would give back what was spent since.
+    Nor may another ledger beside it have the same dataset, nor this one be an older copy, which
+    would give back what was spent since.
     """
-    if data is None or (known := _read(note_of(data))) is None:
+    if data is not None and (known := _read(note_of(data))) is not None:
+        _refuse_another(note_of(data), known, ledger, next(iter(known.datasets)))
+    if ledger is None:
         return
-    if ledger is not None and ledger.identity == known["identity"]:
-        _refuse_older(note_of(data), known, ledger)
+    for place, known in _notes(data):
+        if dataset in known.datasets:
+            _refuse_another(place, known, ledger, dataset)
+    for place, known in _notes(data, ledger.path):
+        if known.identity == ledger.identity:
+            _refuse_older(place, known, ledger)
+
+
+def _notes(*files: Path | None) -> Iterator[tuple[Path, LedgerNote]]:
+    """All notes in the folders of some files; damaged ones of other files are only told of."""
+    own = [note_of(file) for file in files if file is not None]
+    others = (place for one in own for place in sorted(one.parent.glob(f"*{_ENDING}")))
+    for place in dict.fromkeys((*own, *others)):
+        try:
+            known = _read(place)
+        except RunError as error:
+            if place in own:
+                raise
+            log.warning("%s", error)
+            continue
+        if known is not None:
+            yield place, known
+
+
+def _refuse_another(place: Path, known: LedgerNote, ledger: Ledger | None, dataset: str) -> None:
+    if ledger is not None and ledger.identity == known.identity:
         return
     raise ConfigError(
-        str(note_of(data)),
+        str(place),
         place="run.ledger",
         found="no ledger" if ledger is None else f"another ledger ({ledger.path})",
-        expected=f"ledger = {known['ledger']!r} and dataset = {known['dataset']!r}, where releases "
+        expected=f"ledger = {known.ledger!r} and dataset = {dataset!r}, where releases "
         f"of these data are recorded (delete this note only if they no longer are)",
     )
 
 
-def _refuse_older(note: Path, known: dict[str, str], ledger: Ledger) -> None:
+def _refuse_older(place: Path, known: LedgerNote, ledger: Ledger) -> None:
     declared = {one.name for one in ledger.datasets()}
-    runs = (
-        [one.run_id for one in ledger.history(known["dataset"])]
-        if (known["dataset"] in declared)
-        else []
-    )
-    spends, last = int(known["spends"]), known["last_run"]
-    if len(runs) >= spends and (not last or last in runs):
-        return
-    raise RunError(
-        f"{ledger.path}: found a ledger with {len(runs)} spends on {known['dataset']!r} and "
-        f"{'' if last in runs else 'not '}run {last}, expected the {spends} that {note} knows of, "
-        f"the last of them run {last}: this is an older copy, which would give back what was spent "
-        "since. Put the newest copy in its place. If there is none, make a new ledger whose total "
-        "is what is left after all releases, also those that this copy has forgotten (each receipt "
-        "states its loss), name it in the config and delete the note"
-    )
+    for dataset, noted in known.datasets.items():
+        runs = [one.run_id for one in ledger.history(dataset)] if dataset in declared else []
+        last = noted.last_run
+        if len(runs) >= noted.spends and (not last or last in runs):
+            continue
+        raise RunError(
+            f"{ledger.path}: found a ledger with {len(runs)} spends on {dataset!r} and "
+            f"{'' if last in runs else 'not '}run {last}, expected the {noted.spends} that {place} "
+            f"knows of, the last of them run {last}: this is an older copy, which would give back "
+            "what was spent since. Put the newest copy in its place. If there is none, make a new "
+            "ledger whose total is what is left after all releases, also those that this copy has "
+            "forgotten (each receipt states its loss), name it in the config and delete the notes "
+            f"of the old one (*{_ENDING}, beside data and ledger)"
+        )
 
 
 def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
-    """Write the note, before and after a spend on a file; where that is not possible, say so.
+    """Write the notes, before and after a spend on a file; where that is not possible, say so.
 
-    Before, so that no spend is without one; after, and before noise is drawn, so that it knows of
-    this one. A run that is killed in between leaves a note that knows less than the ledger.
+    Before, so that no spend is without one; after, and before noise is drawn, so that they know of
+    this one. A run that is killed in between leaves notes that know less than the ledger.
     """
-    if data is None:
-        return
     runs = [one.run_id for one in ledger.history(dataset)]
-    known = {
-        "ledger": str(ledger.path),
-        "dataset": dataset,
-        "identity": ledger.identity,
-        "spends": str(len(runs)),
-        "last_run": runs[-1] if runs else "",
-    }
-    if _read(note_of(data)) == known:
-        return
+    noted = {dataset: Spends(len(runs), runs[-1] if runs else "")}
+    for place in (note_of(file) for file in (data, ledger.path) if file is not None):
+        _write(place, LedgerNote(str(ledger.path), ledger.identity, noted))
+
+
+def _write(place: Path, note: LedgerNote) -> None:
+    """Write a note; what it knows of other datasets of the same ledger stays."""
+    known = _read(place)
+    if known is not None and known.identity == note.identity:
+        note = replace(note, datasets={**note.datasets, **known.datasets, **note.datasets})
+        if note == known:
+            return
     try:
-        write_text_atomic(note_of(data), json.dumps(known, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(asdict(note), indent=2, ensure_ascii=False)
+        write_text_atomic(place, f"{text}\n")
     except OSError as error:
         log.warning(
             "%s: cannot be written (%s): a config that leaves the ledger out, or names an older "
             "copy of it, will not be noticed",
-            note_of(data),
+            place,
             error.strerror,
         )
 
 
-def _read(note: Path) -> dict[str, str] | None:
-    if not note.exists():
+def _read(place: Path) -> LedgerNote | None:
+    if not place.exists():
         return None
     try:
-        known = from_json(note.read_text(encoding="utf-8"))
-        found = {key: str(known[key]) for key in ("ledger", "dataset", "identity")}
-        spends, last = int(known.get("spends", 0)), str(known.get("last_run", ""))
-        return {**found, "spends": str(spends), "last_run": last}
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        known = from_json(place.read_text(encoding="utf-8"))
+        datasets = known.get("datasets") or {str(known["dataset"]): known}  # of an earlier version
+        return LedgerNote(
+            str(known["ledger"]),
+            str(known["identity"]),
+            {
+                str(name): Spends(int(one.get("spends", 0)), str(one.get("last_run", "")))
+                for name, one in datasets.items()
+            },
+        )
+    except (ValueError, TypeError, AttributeError, KeyError):
         raise RunError(
-            f"{note}: found a damaged note, expected the ledger in which releases are recorded"
+            f"{place}: found a damaged note, expected the ledger in which releases are recorded"
         ) from None

@@ -98,18 +98,19 @@ def _predicted(way: Way, domain: Domain) -> Iterator[dict[str, Any]]:
 
 
 def _domain(domain: Domain) -> Iterator[dict[str, Any]]:
-    """Levels and attributes; how many units and which levels, unless the data told."""
-    known, geography = not domain.read_off, domain.geography
-    for level in geography.levels:
-        size = geography.size(level) if known else None
+    """Levels and attributes; nothing of lists that the data told.
+
+    Nor names: a look at the data may have decided which levels and attributes there are, as
+    ``init`` makes no level of a single state.
+    """
+    if domain.read_off:
+        return
+    for level in domain.geography.levels:
+        size = domain.geography.size(level)
         yield {"what": "geographic level", "name": level, "size": size, "which": ""}
     for one in domain.schema.attributes:
-        yield {
-            "what": "attribute",
-            "name": one.name,
-            "size": one.size if known else None,
-            "which": ", ".join(one.levels) if known else "",
-        }
+        levels = ", ".join(one.levels)
+        yield {"what": "attribute", "name": one.name, "size": one.size, "which": levels}
 
 
 def _described(path: Path, ledger: Path | None, dataset: str) -> Iterator[dict[str, Any]]:

@@ -203,7 +203,7 @@ def prepare_run(config: Config) -> Prepared:
     directory.refuse_other(config_digest=config_digest(config).hex())
     check_places(config)
     ledger = _ledger(config)
-    refuse_unrecorded(config.population.data_file, ledger)
+    refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
     prepared = prepare_data(config)
     refuse_too_large(
         prepared.mechanism, prepared.counts, out=config.run.out, layout=config.run.layout
