@@ -16,6 +16,7 @@ from headcount.topdown.linear import estimate, rows
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
 from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
+from headcount.topdown.linear.known import pseudo_inverse
 from headcount.topdown.linear.together import TogetherTree
 from headcount.topdown.linear.units import AnswerVariances
 from tests.topdown.linear.oracle import Dense, dense_errors, leaves_of
@@ -197,3 +198,12 @@ def _dense_estimate(
                 rows = case.queries[name] @ dense.units[depth, unit]
                 right += weight * rows.T @ (drawn[depth, name][unit] - rows @ truth)
     return truth + dense.covariance @ right
+
+
+def test_an_inverse_whose_diagonal_hides_that_a_matrix_is_singular() -> None:
+    """Rounding leaves eigenvalues of both signs around 0, which cancel out on the diagonal."""
+    tiny = 1e-17
+    matrix = np.array([[0.0, tiny, 0.0], [tiny, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert np.abs(np.diag(np.linalg.inv(matrix))).max() == 1.0
+    found = pseudo_inverse(matrix[None], scale=np.ones(1))
+    assert np.array_equal(found[0], np.diag([0.0, 0.0, 1.0]))

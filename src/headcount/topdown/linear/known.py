@@ -139,10 +139,9 @@ def _inverses(matrices: Floats, scale: Floats) -> Floats | None:
         found: Floats = np.linalg.inv(matrices).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return None
-    # No entry of a matrix without negative eigenvalues is larger than those on its diagonal.
-    diagonals = (np.abs(np.einsum("...ii->...i", one)) for one in (matrices, found))
-    own, turned = (one.max(axis=-1, initial=0.0) for one in diagonals)
-    regular = np.maximum(scale, own) * turned < 1e-3 / NOTHING
+    # Every entry: rounding may leave eigenvalues of both signs around 0, whose inverses cancel out
+    # on the diagonal.
+    regular = np.maximum(scale, largest(matrices)) * largest(found) < 1e-3 / NOTHING
     return found if regular.all() else None
 
 
