@@ -337,6 +337,13 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"kind": "people"},
         (40, 20),
     ),
+    "numbers that add up over rows": (
+        table("ward,sex,v1", "W{n%5},{'mf'[n*n%7%2]},{n%9+1}", range(40)) + "Total,,190\n",
+        "column 'v1': found numbers of which one is the sum of all others: rows are cells of a",
+        '--count "v1"',
+        {"kind": "people"},
+        (40, 5),
+    ),
     "a column called like a population": (
         table("ward,sex,v,NumberOfPersons", "W{n//4},{'mf'[n%2]},{n%3},{n%5}.5", range(40)),
         "column 'NumberOfPersons': found the name of a number of people, and numbers",

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.init.attributes import NUMBERED, is_of_people, single_years
-from headcount.init.doubts import is_row_number, listed, refuse, says, used_columns
+from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says, used_columns
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import total_rows
 from headcount.init.words import (
@@ -67,7 +67,7 @@ def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
                 expected="--kind people, to protect the respondents; no method here protects "
                 "weighted counts",
             )
-    _refuse_tables(made)
+    _refuse_tables(made, every)
     known = [one for one in made.attributes if is_of_people(one)]
     if not known:
         refuse(
@@ -113,7 +113,7 @@ def _refuse_people_without_place(made: Draft, every: SeenFile) -> None:
         )
 
 
-def _refuse_tables(made: Draft) -> None:
+def _refuse_tables(made: Draft, every: SeenFile) -> None:
     """Refuse rows that are places, dwellings or cells of a table, not people."""
     seen, places, inside = made.look, made.places, made.look.frame
     leaf = made.geography.codes(inside)[-1]
@@ -180,7 +180,7 @@ def _refuse_tables(made: Draft) -> None:
             "known?",
             expected="rows of people; --kind people, if it is one",
         )
-    _refuse_cross_table(made)
+    _refuse_cross_table(made, every)
 
 
 def _household_of(made: Draft) -> tuple[str, str] | None:
@@ -221,8 +221,11 @@ def _stand_again(rows: pl.DataFrame) -> bool:
     return len(times) >= MANY and int(np.gcd.reduce(times.to_numpy())) > 1
 
 
-def _refuse_cross_table(made: Draft) -> None:
-    """Refuse rows that part a table: each combination once, beside a column of numbers."""
+def _refuse_cross_table(made: Draft, every: SeenFile) -> None:
+    """Refuse rows that part a table: numbers that add up, or each combination once beside some.
+
+    ``every`` has the rows of totals too.
+    """
     seen, inside = made.look, made.look.frame
     free = [one for one in seen.columns if one.name not in {*made.places.others, *made.include}]
     numbers = [
@@ -237,6 +240,20 @@ def _refuse_cross_table(made: Draft) -> None:
         and not _AMOUNT.search(one.says)
         and not PERSONAL.search(one.says)
     ]
+    for one in numbers:
+        values = as_numbers(every.frame[one.name], every).drop_nulls().sort(descending=True)
+        if (
+            len(values) > FEWEST_CELLS
+            and values[FEWEST_CELLS - 1]
+            and 2 * values[0] == values.sum()
+        ):
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found="numbers of which one is the sum of all others: rows are cells of a table",
+                expected=f'--count "{one.name}", if a row stands for that many people; --kind '
+                "people, if each row is one person",
+            )
     large = [one for one in numbers if one.decimal or one.number > 12 or not one.whole]
     small = [one for one in numbers if one not in large and inside.height <= MOST_CELLS]
     for counts in (large, *([*large, one] for one in small), numbers):
