@@ -19,7 +19,7 @@ from headcount.evaluation.representation import MU
 from headcount_papers.christ_2022.settings import RACE, SWAPPERS
 
 FLAT = 1e-9
-"""A curve that moves less than this has no bend."""
+"""A curve that moves less than this has no bend, and a side that rises less is level."""
 RANGES = (0.5, 1.0)
 """The highest rate to which a curve is fitted."""
 
@@ -61,10 +61,12 @@ def _kink(x: Floats, y: Floats, place: float, explained: float) -> Kink | None:
     if np.ptp(y) < FLAT:
         return None
     _, before, change = np.linalg.lstsq(_broken(x, place), y, rcond=None)[0]
+    # A flat side comes out as some 1e-14, which every processor rounds in its own way.
+    before, after = (0.0 if abs(s) < FLAT else float(s) for s in (before, before + change))
     return Kink(
         at=float(place),
-        before=float(before),
-        after=float(before + change),
+        before=before,
+        after=after,
         explained=float(explained),
     )
 
