@@ -146,7 +146,7 @@ def machine_facts() -> dict[str, Any]:
     """What the figures depend on besides the code."""
     import platform
 
-    from headcount.release.receipt import versions
+    from headcount.release.store import versions
     from headcount.report.provenance import describe_machine
 
     return {

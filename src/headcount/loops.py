@@ -49,15 +49,15 @@ class _Stopped(event.Listener):
 event.register("numba:run_pass", _Stopped())  # type: ignore[no-untyped-call]
 
 
-def dispatcher(loop: Kernel) -> Dispatcher:
+def dispatcher(loop: Kernel) -> _Dispatcher:
     """What numba calls, and compiles for the types that it is called with."""
     made: Any = numba.njit(**loop.options)(loop.py_func)
-    made.__class__ = Dispatcher
+    made.__class__ = _Dispatcher
     made.loop = loop
     return made  # type: ignore[no-any-return]
 
 
-class Dispatcher(CPUDispatcher):
+class _Dispatcher(CPUDispatcher):
     """A loop that is compiled by one process at a time, and kept."""
 
     loop: Kernel

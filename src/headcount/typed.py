@@ -72,7 +72,7 @@ def from_table(cls: type[T], table: Any, *, source: str, place: str = "", tag: s
     return made
 
 
-def known_keys(cls: type) -> tuple[str, ...]:
+def _known_keys(cls: type) -> tuple[str, ...]:
     """The keys of a class's table."""
     names = tuple(field.name for field in _settable(cls))
     return (*names, PRESET) if presets(cls) else names
@@ -291,7 +291,7 @@ class _Refusing:
                     raise self._fault(
                         place=str(key),
                         found="an unknown key",
-                        expected=renamed.get(key) or did_you_mean(key, known_keys(self.cls)),
+                        expected=renamed.get(key) or did_you_mean(key, _known_keys(self.cls)),
                     )
         try:
             return handler(value)
@@ -306,7 +306,7 @@ class _Refusing:
         from pydantic_core import PydanticCustomError
 
         # A key of the class, or one below it, is joined by a point; any other place by a colon.
-        is_key = found == "an unknown key" or place.partition(".")[0] in known_keys(self.cls)
+        is_key = found == "an unknown key" or place.partition(".")[0] in _known_keys(self.cls)
         said = {"place": place, "joint": "." if is_key else ": ", "found": found}
         return PydanticCustomError("refused", "refused", {**said, "expected": expected})
 

@@ -10,7 +10,7 @@ from headcount.attacks.averaging import Averages, average_cells, likeliest, shar
 from headcount.attacks.changed_cells import CellValues
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
-from headcount.release.change_table import ChangeTable
+from headcount.release.changed import ChangeTable
 from headcount.tabulate.additive import from_relations
 from tests.attacks.gap_laws import gap_law
 

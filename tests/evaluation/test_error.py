@@ -21,8 +21,7 @@ from headcount.mechanisms import Geometric, Identity, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population, uniform
 from headcount.release import Release
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import read_release, write_release
+from headcount.release.store import guarantee_to_json, read_release, write_release
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts, Tabulated, tabulate
 from headcount_papers.histogram import Histogram

@@ -15,8 +15,7 @@ from headcount.mechanisms.cell_key.table_choice import PerturbationFile
 from headcount.mechanisms.rounding._chance import parts
 from headcount.mechanisms.rounding.cells import CellRule, How, round_cells
 from headcount.mechanisms.rounding.mechanism import Rounding
-from headcount.release.change_table import ChangeTable, KnownChange
-from headcount.release.changed import Off
+from headcount.release.changed import ChangeTable, KnownChange, Off
 
 MOST = 60
 NAMES = ("P1",)

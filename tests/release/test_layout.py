@@ -16,11 +16,9 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.release import CountsRelease, Release, frames
-from headcount.release import _sheets as sheets
+from headcount.release import CountsRelease, Release, frames, sheets
 from headcount.release.layout import FileLayout, marginal
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import check_files, read_release, write_release
+from headcount.release.store import check_files, guarantee_to_json, read_release, write_release
 from headcount.schema import Schema
 from tests.release.test_frames import withheld_release
 from tests.release.test_store import (

@@ -16,7 +16,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
 from headcount.release._mdf import write_mdf
-from headcount.release._placement import Placement, place
+from headcount.release._tidy import Placement, place
 from headcount.release.foreign import read_foreign
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.load import load_schema
@@ -149,7 +149,7 @@ def test_files_hold_the_counts_and_final_pop_agrees(
     counts, quarters, geography = random_case(5)
     answers = []
     for rows in (1 << 20, 7):  # in one piece, and in pieces that cut leaves and types
-        monkeypatch.setattr("headcount.release.streamed.ROWS_AT_ONCE", rows)
+        monkeypatch.setattr("headcount.files.ROWS_AT_ONCE", rows)
         paths = write_mdf(
             csr_array(counts),
             schema=SCHEMA,

@@ -14,9 +14,8 @@ from scipy.sparse import csr_array
 
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
-from headcount.release._rows import geography_in_order, read_rows
 from headcount.release.frames import counted_rows
-from headcount.release.store import _from_rows, geography_of_units
+from headcount.release.store import _from_rows, geography_in_order, geography_of_units, read_rows
 from headcount.schema import Attribute, Schema
 from headcount.testing.strategies import geographies
 

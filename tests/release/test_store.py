@@ -16,10 +16,11 @@ from headcount.geography.build import CodeColumns, build_geography
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.release import CountsRelease, Release
 from headcount.release.layout import FileLayout, stem_of
-from headcount.release.receipt import guarantee_from_json, guarantee_to_json
 from headcount.release.store import (
     check_files,
     geography_of_units,
+    guarantee_from_json,
+    guarantee_to_json,
     read_receipt,
     read_release,
     write_release,

@@ -12,9 +12,7 @@ from scipy.sparse import csr_array
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
-from headcount.release._placement import place
-from headcount.release._sampled import write_sample
-from headcount.release._tidy import write_tidy
+from headcount.release._tidy import place, write_sample, write_tidy
 from headcount.schema import Attribute, Schema
 
 HOME = Attribute("home", ("house", "hostel"))
@@ -60,8 +58,8 @@ def test_tables_by_hand(tmp_path: Path) -> None:
 def test_tables_say_what_the_placement_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, leaves: int
 ) -> None:
-    monkeypatch.setattr("headcount.release.streamed.ROWS_AT_ONCE", rows)
-    monkeypatch.setattr("headcount.release._placement.LEAVES_AT_ONCE", leaves)
+    monkeypatch.setattr("headcount.files.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("headcount.release._tidy.LEAVES_AT_ONCE", leaves)
     draw = np.random.default_rng(11)
     counts = draw.poisson(3.0, (4, 4))
     living = counts.reshape(4, 2, 2).sum(axis=1)
@@ -134,7 +132,7 @@ def test_an_unknown_attribute_of_quarters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("leaves", [1, 3, 1 << 16])
 def test_a_misfit_is_found_in_any_piece(monkeypatch: pytest.MonkeyPatch, leaves: int) -> None:
-    monkeypatch.setattr("headcount.release._placement.LEAVES_AT_ONCE", leaves)
+    monkeypatch.setattr("headcount.release._tidy.LEAVES_AT_ONCE", leaves)
     counts = np.zeros((4, 4), dtype=np.int64)
     counts[3, SCHEMA.cell(sex="m", home="hostel")] = 1
     empty = Quarters(PLACES, "home", np.zeros((4, 2), dtype=np.int64), np.zeros(4, dtype=np.int64))
@@ -149,8 +147,8 @@ def test_a_misfit_is_found_in_any_piece(monkeypatch: pytest.MonkeyPatch, leaves:
 def test_a_sample_in_pieces_has_everybody_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, leaves: int
 ) -> None:
-    monkeypatch.setattr("headcount.release.streamed.ROWS_AT_ONCE", rows)
-    monkeypatch.setattr("headcount.release._sampled.LEAVES_AT_ONCE", leaves)
+    monkeypatch.setattr("headcount.files.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("headcount.release._tidy.LEAVES_AT_ONCE", leaves)
     drawn = np.random.default_rng(3).poisson(1.0, (4, 4)) * np.array([[1], [0], [1], [1]])
     weighted = csr_array(drawn * 2.5)
     (path,) = write_sample(

@@ -12,7 +12,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
-from headcount.release._sampled import write_sample
+from headcount.release._tidy import write_sample
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
 from headcount.run.protect import protect_run

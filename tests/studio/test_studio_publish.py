@@ -25,9 +25,8 @@ from headcount.comparison.settings import Settings
 from headcount.config.load import config_digest, load_config
 from headcount.errors import RunError
 from headcount.init import draft, write_draft
-from headcount.release import pack, store
-from headcount.release.directory import RunDirectory
-from headcount.release.pack import write_zip
+from headcount.release import directory, store
+from headcount.release.directory import RunDirectory, write_zip
 from headcount.release.store import read_receipt
 from headcount.run.protect import protect_run
 from headcount.studio.checklist import ReleaseAgain, publish_checks
@@ -119,7 +118,7 @@ def test_a_file_that_is_swapped_while_it_is_packed_is_not_packed(
         return found
 
     try:
-        monkeypatch.setattr(pack, "manifest_in", swapped)
+        monkeypatch.setattr(directory, "manifest_in", swapped)
         packed = client.get("/publish/zip", config=NAME)
         assert packed.status == 422
         assert b"secret" not in packed.body

@@ -17,7 +17,7 @@ from headcount.mechanisms.sampling import Sampling
 from headcount.noise import KeyedNoise
 from headcount.noise.source import MEASUREMENT
 from headcount.progress import silent
-from headcount.release.receipt import guarantee_from_json, guarantee_to_json
+from headcount.release.store import guarantee_from_json, guarantee_to_json
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS
 from headcount.tabulate.counts import every_level

@@ -41,7 +41,7 @@ from headcount.attacks.margin_gaps import published_gaps
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
 from headcount.release import Release
-from headcount.release.change_table import ChangeTable
+from headcount.release.changed import ChangeTable
 from headcount.report.finding import Support
 from headcount.tabulate.additive import Additive
 

@@ -98,7 +98,7 @@ def check(
 def _check_estimate(config: Path, *, as_json: bool) -> None:
     """The same of published measurements, of which all is public."""
     from headcount.cli.options import print_json
-    from headcount.release.receipt import geographies_to_json, guarantee_to_json
+    from headcount.release.store import geographies_to_json, guarantee_to_json
     from headcount.run.estimate import check_estimate
 
     start = check_estimate(config)
@@ -137,7 +137,7 @@ def _check_estimate(config: Path, *, as_json: bool) -> None:
 
 def _plain(planned: Prepared) -> dict[str, Any]:
     """What a run would do, for programs: from the config and the lists of places and levels."""
-    from headcount.release.receipt import guarantee_to_json
+    from headcount.release.store import guarantee_to_json
     from headcount.run.forecast import expected_answers
 
     geography = planned.counts.geography

@@ -30,8 +30,7 @@ def estimate(
       out = "again"
     """
     from headcount.cli.options import print_json, progress_of
-    from headcount.release.receipt import guarantee_from_json
-    from headcount.release.store import read_receipt
+    from headcount.release.store import guarantee_from_json, read_receipt
     from headcount.run.estimate import estimate_run
 
     path = estimate_run(config, engine=engine, progress=progress_of(quiet=quiet or as_json))

@@ -46,8 +46,7 @@ def protect(
     """
     from headcount.cli.options import print_json, progress_of
     from headcount.progress import fault_noted
-    from headcount.release.receipt import guarantee_from_json
-    from headcount.release.store import read_receipt
+    from headcount.release.store import guarantee_from_json, read_receipt
     from headcount.run.protect import protect_run
 
     progress = progress_of(quiet=quiet or as_json, file=progress_file)

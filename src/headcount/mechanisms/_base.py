@@ -24,7 +24,7 @@ from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.progress import Progress, silent
-from headcount.release.change_table import KnownChange
+from headcount.release.changed import KnownChange
 from headcount.release.publication import Publication
 from headcount.schema import Schema
 from headcount.storage import Storage

@@ -18,17 +18,17 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.errors import InputError, RunError
+from headcount.files import whole_files
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release._mdf_lines import bars, comments, places, refuse_other_lengths
+from headcount.release._mdf import bars, comments, places, refuse_other_lengths
 from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
-from headcount.release.streamed import whole_files
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
 
 if TYPE_CHECKING:
-    from headcount.release._placement import LeafCounts
+    from headcount.release._tidy import LeafCounts
 
 PERSONS_2020, UNITS_2020 = "MDF_PER_2020.txt", "MDF_UNIT_2020.txt"
 PERSONS_LAYOUT, UNITS_LAYOUT = "MDFPL942020", "MDF2020H1"

@@ -3,18 +3,126 @@
 Cell keys and rounding change counts and withhold few or none. A value of theirs is not the count
 behind it, and whoever reads the table must not take it for that. ``Off`` says how far off it may
 be, as far as the office that made it says so; ``ChangeRules`` by which rules it was made.
+
+``ChangeTable`` is the law of the changes, as an adversary knows it who has the settings. An office
+may keep its largest change and its perturbation table to itself, and a release then says nothing of
+them. A protection that holds only as long as nobody has read the settings is none, so an evaluation
+gives them to the attacker. They are settings, never counts, and are never written with a release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headcount.arrays import Ends, Flags, Ints
+from headcount.arrays import Ends, Flags, Floats, Ints
 from headcount.errors import ConfigError
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ChangeTable:
+    """For each count the probability of each change.
+
+    where
+        chance   (counts 0, 1, ... x changes first, first + 1, ...)
+        first    the change of the first column
+        cycle    counts beyond the last row use the last so many rows in turn: 1 where the last row
+                 serves them all, 250 in tables of the ONS, the base for rounding
+        raised   the largest value that an empty cell may be given besides; 0 if it stays empty
+    """
+
+    chance: Floats
+    first: int
+    cycle: int = 1
+    raised: int = 0
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Mapping[int, float]], *, cycle: int = 1, raised: int = 0
+    ) -> ChangeTable:
+        """From change -> probability of counts 0, 1, ...; what has none is no possible change."""
+        first = min(v for row in rows for v, p in row.items() if p)
+        last = max(v for row in rows for v, p in row.items() if p)
+        chance = np.zeros((len(rows), last - first + 1))
+        for number, row in enumerate(rows):
+            for change, p in row.items():
+                if p:
+                    chance[number, change - first] = p
+        return cls(chance=chance, first=first, cycle=cycle, raised=raised)
+
+    @property
+    def last(self) -> int:
+        """The largest change upwards."""
+        return self.first + int(self.chance.shape[1]) - 1
+
+    @property
+    def variance(self) -> float:
+        """The variance of the change of a large count, the mean over the rows in turn."""
+        rows, changes = self.chance[-self.cycle :], np.arange(self.first, self.last + 1)
+        return float((rows @ changes**2 - (rows @ changes) ** 2).mean())
+
+    def of_change(self, count: Ints, value: Ints) -> Floats:
+        """The probability that a count is published as a value; 0 for a count below 0."""
+        start = len(self.chance) - self.cycle
+        row = np.where(count < start, count, start + (count - start) % self.cycle)
+        column = value - count - self.first
+        inside = (count >= 0) & (column >= 0) & (column < self.chance.shape[1])
+        found = self.chance[np.where(inside, row, 0), np.where(inside, column, 0)]
+        return np.where(inside, found, 0.0)
+
+    def possible(self, count: Ints, value: Ints) -> Flags:
+        """Whether a count can be published as a value."""
+        raised = (count == 0) & (value <= self.raised)
+        return np.asarray((self.of_change(count, value) > 0) | raised, dtype=bool)
+
+    def ends(self, value: Ints, *, unknown: int) -> Ends:
+        """The smallest and the largest count that each value may stand for.
+
+        A value that no count can become is not of this table: of it nothing is said.
+        """
+        values, back = np.unique(value, return_inverse=True)
+        counts = values[:, None] - np.arange(self.first, self.last + 1)[::-1]
+        counts = np.column_stack([np.zeros(len(values), dtype=np.int64), counts])
+        fits = self.possible(counts, values[:, None])
+        low = np.where(fits, counts, unknown).min(axis=1, initial=unknown)
+        high = np.where(fits, counts, -1).max(axis=1, initial=-1)
+        none = ~fits.any(axis=1)
+        low, high = np.where(none, 0, low), np.where(none, unknown, high)
+        return _shaped(low, back, value), _shaped(high, back, value)
+
+
+def _shaped(found: Ints, back: NDArray[np.intp], like: Ints) -> Ints:
+    return np.asarray(found[back].reshape(like.shape), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KnownChange:
+    """All that the settings tell of a published table.
+
+    where
+        off     how far values may be off, as if nothing were kept secret
+        table   the law of changes; None where changes have none of their own
+    """
+
+    off: Off
+    table: ChangeTable | None = None
+
+    def ends(self, value: Ints, *, inner: Flags, total: Flags, unknown: int) -> Ends:
+        """As ``Off.ends``, and no wider than the law of changes allows."""
+        low, high = self.off.ends(value, inner=inner, total=total, unknown=unknown)
+        if self.table is None:
+            return low, high
+        least, most = self.table.ends(value, unknown=unknown)
+        as_it_is = total & self.off.exact_totals
+        return (
+            np.where(as_it_is, low, np.maximum(low, least)),
+            np.where(as_it_is, high, np.minimum(high, most)),
+        )
+
 
 CHANGED = "changed"
 """The kind of rules under which counts are changed, in files."""

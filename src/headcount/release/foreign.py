@@ -22,9 +22,14 @@ from headcount.memory import gib, memory_limit
 from headcount.population.format import PLAIN, Format
 from headcount.population.tables import Rows, header_of, read_rows
 from headcount.privacy.guarantee import UnknownGuarantee
-from headcount.release._foreign_records import is_mdf, is_ppmf, read_mdf, read_ppmf
-from headcount.release._foreign_tables import read_counts
-from headcount.release._matching import Entries
+from headcount.release._foreign_files import (
+    Entries,
+    is_mdf,
+    is_ppmf,
+    read_counts,
+    read_mdf,
+    read_ppmf,
+)
 from headcount.release.frames import LevelTable, is_large
 from headcount.release.layout import marginal
 from headcount.release.release import CountsRelease, Release

@@ -22,8 +22,7 @@ from headcount.release._mdf_2020 import (
     refuse_other_records,
     write_checked_2020,
 )
-from headcount.release._sampled import refuse_weight, write_sample
-from headcount.release._tidy import refuse_same_names, write_tidy
+from headcount.release._tidy import refuse_same_names, refuse_weight, write_sample, write_tidy
 from headcount.release.mdf_2020_check import CAP, FLOORS
 from headcount.release.release import Release
 from headcount.tabulate import Counts

@@ -14,10 +14,10 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
-from headcount.release.change_table import KnownChange
 from headcount.release.changed import (
     CHANGED,
     ChangeRules,
+    KnownChange,
     Off,
     change_rules_from_json,
     change_rules_to_json,

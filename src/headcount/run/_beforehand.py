@@ -19,6 +19,7 @@ import polars as pl
 from headcount.arrays import Ints
 from headcount.engines.handed import handed_folder
 from headcount.errors import InputError
+from headcount.files import ROWS_AT_ONCE
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated
 from headcount.noise import KeyedNoise, KeyKind, Law, Stream
@@ -30,9 +31,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.frames import Dense, dense, units_frame
 from headcount.release.layout import FileLayout
 from headcount.release.publication import MEASUREMENTS, Publication
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import read_release, write_release
-from headcount.release.streamed import ROWS_AT_ONCE
+from headcount.release.store import guarantee_to_json, read_release, write_release
 from headcount.run._making import make_release
 from headcount.schema import Schema
 from headcount.topdown.measurements import read_measurements

@@ -21,8 +21,7 @@ from headcount.errors import RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.directory import RunDirectory
-from headcount.release.receipt import guarantee_from_json
-from headcount.release.store import read_receipt, read_release
+from headcount.release.store import guarantee_from_json, read_receipt, read_release
 from headcount.run.forecast import answers_of
 from headcount.tabulate.query import CELLS
 

@@ -12,7 +12,7 @@ from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunFacts
-from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
+from headcount.release.store import geographies_to_json, guarantee_to_json, versions
 from headcount.tabulate import Counts
 from headcount.topdown.settings import TopDownSettings
 

@@ -22,8 +22,14 @@ from headcount.mechanisms import Context
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
-from headcount.release.receipt import geographies_to_json, guarantee_to_json, versions
-from headcount.release.store import MANIFEST, check_files, write_release
+from headcount.release.store import (
+    MANIFEST,
+    check_files,
+    geographies_to_json,
+    guarantee_to_json,
+    versions,
+    write_release,
+)
 from headcount.run._beforehand import rehearse_counts
 from headcount.run._places import check_output
 from headcount.run.engines import engine_named

@@ -10,10 +10,15 @@ from typing import Any
 
 from headcount.config.settings import Config
 from headcount.errors import HeadcountError
-from headcount.release.dictionary import DICTIONARY
 from headcount.release.directory import RunDirectory
-from headcount.release.receipt import guarantee_from_json
-from headcount.release.store import MANIFEST, RECEIPT, check_files, read_receipt
+from headcount.release.sheets import DICTIONARY
+from headcount.release.store import (
+    MANIFEST,
+    RECEIPT,
+    check_files,
+    guarantee_from_json,
+    read_receipt,
+)
 from headcount.run.protect import kept_config
 from headcount.toml_files import to_toml
 from headcount.typed import given

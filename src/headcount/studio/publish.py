@@ -7,10 +7,8 @@ from tempfile import SpooledTemporaryFile
 from starlette.responses import Response, StreamingResponse
 
 from headcount.errors import RunError
-from headcount.release.directory import RunDirectory
-from headcount.release.pack import write_zip
-from headcount.release.receipt import guarantee_from_json
-from headcount.release.store import MANIFEST, read_receipt
+from headcount.release.directory import RunDirectory, write_zip
+from headcount.release.store import MANIFEST, guarantee_from_json, read_receipt
 from headcount.studio.app import Asked, Studio
 from headcount.studio.checklist import WITHHELD, ReleaseAgain, outgoing, publish_checks
 

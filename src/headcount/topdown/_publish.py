@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints
 from headcount.engines import Engine
 from headcount.errors import InputError
+from headcount.files import ROWS_AT_ONCE, whole_files
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.quarters import Quarters
@@ -31,9 +32,7 @@ from headcount.release import Release
 from headcount.release.frames import units_frame
 from headcount.release.layout import UNITS, stem_of
 from headcount.release.publication import Publication
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import schema_to_json
-from headcount.release.streamed import ROWS_AT_ONCE, whole_files
+from headcount.release.store import guarantee_to_json, schema_to_json
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import CELLS, every_cell

@@ -24,7 +24,7 @@ from headcount.geography import Geography
 from headcount.mechanisms import Context, CountsOutcome, Making
 from headcount.privacy import Allocation, Guarantee
 from headcount.release import CountsRelease
-from headcount.release.receipt import guarantee_from_json
+from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.topdown._along_spine import off_spine

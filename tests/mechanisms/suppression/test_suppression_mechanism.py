@@ -21,8 +21,7 @@ from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
-from headcount.release.receipt import guarantee_to_json
-from headcount.release.store import read_release, write_release
+from headcount.release.store import guarantee_to_json, read_release, write_release
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate

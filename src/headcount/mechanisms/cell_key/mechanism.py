@@ -44,8 +44,7 @@ from headcount.mechanisms.cell_key.table_files import write_columns, write_rows
 from headcount.mechanisms.cell_key.zeros import raise_zeros, wanted_zeros
 from headcount.numbers import exact_number
 from headcount.privacy import Guarantee
-from headcount.release.change_table import ChangeTable, KnownChange
-from headcount.release.changed import Off
+from headcount.release.changed import ChangeTable, KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
 from headcount.tabulate import Counts

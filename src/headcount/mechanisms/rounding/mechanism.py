@@ -44,8 +44,7 @@ from headcount.mechanisms.rounding.together import (
 )
 from headcount.noise import Stream
 from headcount.privacy import Guarantee
-from headcount.release.change_table import ChangeTable, KnownChange
-from headcount.release.changed import Off
+from headcount.release.changed import ChangeTable, KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
 from headcount.tabulate import Counts
