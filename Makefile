@@ -45,7 +45,9 @@ compiled: $(VENV)/.runtime  ## compile what releases and attacks use beforehand:
 demo: $(VENV)/.runtime  ## install, compare ways to protect an embedded population, say where the report is
 	$(BIN)/headcount demo
 
-test: lint compiled  ## install, then ruff, mypy, import-linter and pytest
+# What is checked and what is compiled need nothing of each other, and mypy one core alone.
+test: $(VENV)/.dev  ## install, then ruff, mypy, import-linter and pytest
+	@$(MAKE) --no-print-directory --jobs=2 lint compiled
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "NOTE: no Chromium on the path, so the tests that open a report in a browser were SKIPPED." \

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, distributions
+from importlib.metadata import Distribution, EntryPoint, EntryPoints, distributions
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -237,7 +237,13 @@ def _known_as(name: object, names: Iterable[str]) -> str:
 def _origin(point: EntryPoint) -> Origin:
     if point.dist is None:  # made by hand, not by a distribution
         return Origin("an unknown distribution", "")
-    return Origin(point.dist.name, point.dist.version)
+    return _said_by(point.dist)
+
+
+@lru_cache(maxsize=64)
+def _said_by(distribution: Distribution) -> Origin:
+    """Name and version, which are read from a file each: once for each look at what is there."""
+    return Origin(distribution.name, distribution.version)
 
 
 MECHANISMS = Registry(
