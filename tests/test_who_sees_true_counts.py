@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "headcount"
 TRUE = {
-    *("Counts", "KeyedRecords", "Population", "Tabulated", "TrueRows", "TrueTable", "Truth"),
+    *("Counts", "KeyedRecords", "Population", "Tabulated", "TrueTable", "Truth"),
     *("TruthByRange", "TruthFiles", "TruthHere"),
 }
 """Types that hold true counts."""

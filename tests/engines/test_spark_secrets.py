@@ -157,7 +157,7 @@ def test_a_run_leaves_neither_its_key_nor_a_count_in_the_files_of_spark(
 
 def tells(task: Callable[[Any], Any], piece: Any) -> None:
     """A fault that puts a true count and the key into the message of an error."""
-    measurements = task.__self__.measurements.open()  # type: ignore[attr-defined]
+    measurements = task.__self__.measurements.source  # type: ignore[attr-defined]
     level = task.__self__.level.name  # type: ignore[attr-defined]
     true = measurements._truth.rows(level, range(measurements._truth.units(level)))
     noise = measurements._noise

@@ -716,7 +716,7 @@ def test_bounds_masks_root_and_support_are_kept(washington):
     assert ((released["county"] > 0) & (counts.at("county").dense() == 0)).any()
     # The root is measured with noise; only its total is exact.
     levels = {level: counts.at(level) for level in counts.geography.levels}
-    answers = measure.Measurements(levels, topdown, noise, run=0).margin("nation", "va_hisp_race")
+    answers = measure.Measurements(levels, topdown, noise, run=0).values("nation", "va_hisp_race")
     exact = counts.at("nation").dense() @ STRATA.matrix(counts.schema)
     assert (answers != exact).mean() > 0.9
     for level in counts.geography.levels:

@@ -21,9 +21,10 @@ from headcount.run import _measured_errors, error_report
 from headcount.run._measured_errors import PART, SQUARES, Made, measured_squares, with_measured
 from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
+from headcount.topdown.answers import Answers
 from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
 from headcount.topdown.linear import limits
-from headcount.topdown.nudged import NudgedAnswers, nudged
+from headcount.topdown.rerun import nudged
 from tests.topdown import test_topdown_spine as spine
 from tests.topdown.small import keyed, zcdp
 
@@ -121,14 +122,15 @@ def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
     moved = nudged(published.start, noise, run=0, part=PART)
     made = (published.start, published.release), (moved, estimate_from(moved))
     read: list[int] = []
-    values = NudgedAnswers.values
+    values = Answers.values
 
-    def counted(self: NudgedAnswers, level: str, query: str, units: range) -> Any:
-        read.extend([len(units)] * ((level, query) == ("tract", "cells")))
+    def counted(self: Answers, level: str, query: str, units: range) -> Any:
+        asked = (level, query) == ("tract", "cells") and self.nudge is not None
+        read.extend([len(units)] * asked)
         return values(self, level, query, units)
 
     with monkeypatch.context() as patch:
-        patch.setattr(NudgedAnswers, "values", counted)
+        patch.setattr(Answers, "values", counted)
         found = measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
     assert sum(read) == 2 * TRACTS  # up, and down again
     assert found.height == 2
@@ -235,7 +237,7 @@ def test_a_little_noise_is_added_to_every_answer_and_to_nothing_else(published: 
     assert (one != other).any()
     assert np.var(one / PART) == pytest.approx(law.variance, rel=0.1)
     few, cell = np.arange(0, TRACTS, 7), np.full(len(range(0, TRACTS, 7)), 4)
-    picked = nudged(start, noise, run=0, part=PART).answers.picked("tract", "cells", few, cell)
+    picked = nudged(start, noise, run=0, part=PART).answers.picker("tract", few)("cells", few, cell)
     assert (picked == (before + one)[few, 4]).all()
 
 

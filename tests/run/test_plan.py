@@ -127,7 +127,7 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
         right = np.zeros(len(dense.covariance))
         for depth, level in enumerate(PLACES.levels):
             for name, matrix in queries.items():
-                answers = drawn.cells(level) if name == "cells" else drawn.margin(level, name)
+                answers = drawn.values(level, name)
                 weight = errors.tree.levels[depth].weights[0][name]
                 for unit, answer in enumerate(answers):
                     right += weight * (matrix @ dense.units[depth, unit]).T @ answer

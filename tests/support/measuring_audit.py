@@ -160,13 +160,11 @@ def _counts(schema: Schema, place: Geography, pair: _Pair, lives_in: int) -> dic
 
 
 def _answers(made: Measurements, level: str, query: str, pair: _Pair, *, units: int) -> Ints:
-    """The two answers of each unit, units x 2: drawn by the very functions that ``answered`` uses.
+    """The two answers of each unit, units x 2: drawn by the very function that ``answered`` uses.
 
     Whole margins are drawn otherwise, for publication; that both are the same is tested elsewhere.
     """
     unit = np.repeat(np.arange(units, dtype=np.int64), 2)
-    if query == CELLS:
-        cell = np.tile(np.array(pair.cells, dtype=np.int64), units)
-        return made.detail(level, unit, cell).reshape(units, 2)
-    group = np.tile(np.array(pair.groups, dtype=np.int64), units)
-    return made.groups(level, query, unit, group).reshape(units, 2)
+    pairs = pair.cells if query == CELLS else pair.groups
+    group = np.tile(np.array(pairs, dtype=np.int64), units)
+    return made.picker(level, unit)(query, unit, group).reshape(units, 2)

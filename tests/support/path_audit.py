@@ -222,7 +222,7 @@ class LinesOfUnits:
                 if noise is None:
                     continue
                 unit, cell = np.repeat(units[kind], 2), np.tile(np.arange(2), units.shape[1])
-                y = made.detail(level, unit, cell).reshape(-1, 2)
+                y = made.picker(level, unit)(CELLS, unit, cell).reshape(-1, 2)
                 if isinstance(noise.law, TwoSidedGeometric):
                     apart = np.abs(y - after) - np.abs(y - before)
                     found += float(noise.law.rate) * apart.sum(axis=1)

@@ -76,20 +76,20 @@ def test_the_guarantee_is_the_loss_that_was_asked_for():
 def test_nothing_is_said_of_a_unit_without_a_share():
     counts = people()
     made = Measurements(every_level(counts), bypassing(), keyed(), run=0)
-    town = made.margin("town", "kind")
+    town = made.values("town", "kind")
     assert town[0].tolist() == [0, 0, 0]  # the only town of the first county
     assert (town[1:] != 0).all()
-    assert not made.cells("block")[[0, 3]].any()
+    assert not made.values("block", CELLS)[[0, 3]].any()
     units, groups = np.array([0, 1]), np.array([1, 1])
-    assert made.groups("town", "kind", units, groups).tolist() == [0, town[1, 1]]
-    assert made.detail("town", units, groups)[0] == 0
+    assert made.picker("town", units)("kind", units, groups).tolist() == [0, town[1, 1]]
+    assert made.picker("town", units)(CELLS, units, groups)[0] == 0
 
 
 def test_answers_have_the_noise_of_their_own_share():
     """With the loss of a unit's own path: the variance over many counties of either kind."""
     counts, mechanism = people(1_500), bypassing()
     truth = counts.at("county").dense().reshape(-1, 3, 2).sum(axis=2)
-    drawn = Measurements(every_level(counts), mechanism, keyed(7), run=0).margin("county", "kind")
+    drawn = Measurements(every_level(counts), mechanism, keyed(7), run=0).values("county", "kind")
     spread = [(drawn - truth)[first::2].var() for first in range(2)]
     laws = sorted(
         one.law.variance

@@ -137,11 +137,13 @@ def test_levels_and_queries_get_the_shares_they_are_given():
     }
     assert mechanism.guarantee(SCHEMA, VILLAGE).losses[0] == pure(8)
     measurements = Measurements(by_level(village()), mechanism, keyed(), run=0)
-    assert measurements.noise_of("county", CELLS) is None
+    assert measurements.planned.get(("county", CELLS)) is None
     with pytest.raises(PrivacyError, match="'kind' at 'county' has no share and is not measured"):
-        measurements.margin("county", "kind")
+        measurements.values("county", "kind")
+    one = np.zeros(1, np.int64)
+    picked = measurements.picker("county", one)
     with pytest.raises(PrivacyError, match="'cells' at 'county' has no share"):
-        measurements.detail("county", np.zeros(1, np.int64), np.zeros(1, np.int64))
+        picked(CELLS, one, one)
 
 
 @pytest.mark.parametrize(
@@ -227,10 +229,10 @@ def test_each_answer_is_the_true_one_plus_its_own_noise(loss):
     for level in VILLAGE.levels:
         truth = add_up(VILLAGE, PEOPLE, level)
         for query in (KIND, AGE):
-            got = measurements.margin(level, query.name)
+            got = measurements.values(level, query.name)
             assert np.array_equal(got, answers(truth, query) + 1000)
         unit, cell = (i.ravel().astype(np.int64) for i in np.indices(truth.shape))
-        got = measurements.detail(level, unit, cell)
+        got = measurements.picker(level, unit)(CELLS, unit, cell)
         assert np.array_equal(got.reshape(truth.shape), truth + 1000)
     addresses = set()
     for stream, _, draw, index in noise.asked:
@@ -253,9 +255,11 @@ def test_noise_is_on_every_unit_and_cell_whether_anyone_lives_there_or_not():
         for level in VILLAGE.levels:
             shape = (VILLAGE.size(level), SCHEMA.size)
             unit, cell = (i.ravel().astype(np.int64) for i in np.indices(shape))
-            drawn.setdefault((level, CELLS), []).append(measurements.detail(level, unit, cell))
+            drawn.setdefault((level, CELLS), []).append(
+                measurements.picker(level, unit)(CELLS, unit, cell)
+            )
             for query in ("kind", "age"):
-                got = measurements.margin(level, query).ravel()
+                got = measurements.values(level, query).ravel()
                 drawn.setdefault((level, query), []).append(got)
     for values in drawn.values():
         table = np.array(values)
@@ -266,11 +270,13 @@ def test_noise_is_on_every_unit_and_cell_whether_anyone_lives_there_or_not():
 def test_answers_drawn_one_by_one_are_those_of_a_full_draw(loss):
     measurements = Measurements(by_level(village()), settings(loss), keyed(), run=0)
     unit, cell = (i.ravel().astype(np.int64) for i in np.indices((7, 6)))
-    whole = measurements.detail("leaf", unit, cell)
+    whole = measurements.picker("leaf", unit)(CELLS, unit, cell)
     order = np.random.default_rng(0).permutation(42)[:17]
-    assert np.array_equal(measurements.detail("leaf", unit[order], cell[order]), whole[order])
+    ordered = measurements.picker("leaf", unit[order])(CELLS, unit[order], cell[order])
+    assert np.array_equal(ordered, whole[order])
     for k in (0, 20, 41):
-        assert measurements.detail("leaf", unit[k : k + 1], cell[k : k + 1])[0] == whole[k]
+        one = unit[k : k + 1]
+        assert measurements.picker("leaf", one)(CELLS, one, cell[k : k + 1])[0] == whole[k]
 
 
 @pytest.mark.parametrize("noise", [None, Recorded(1000)])
@@ -282,14 +288,14 @@ def test_every_answer_of_some_units_is_what_is_drawn_one_by_one(noise: Any):
     for level in VILLAGE.levels:
         size = VILLAGE.size(level)
         unit, cell = (i.ravel().astype(np.int64) for i in np.indices((size, 6)))
-        cells = got.detail(level, unit, cell).reshape(size, 6) * possible
+        cells = got.picker(level, unit)(CELLS, unit, cell).reshape(size, 6) * possible
         for units in (None, range(size), range(size // 2, size), range(1)):
             some = slice(None) if units is None else slice(units.start, units.stop)
-            assert np.array_equal(got.cells(level, units), cells[some])
+            assert np.array_equal(got.values(level, CELLS, units), cells[some])
             for query, groups in (("kind", 3), ("age", 2)):
                 one, group = (i.ravel().astype(np.int64) for i in np.indices((size, groups)))
-                whole = got.groups(level, query, one, group).reshape(size, groups)
-                assert np.array_equal(got.margin(level, query, units), whole[some])
+                whole = got.picker(level, one)(query, one, group).reshape(size, groups)
+                assert np.array_equal(got.values(level, query, units), whole[some])
 
 
 def test_noise_has_the_variance_it_is_weighted_by():
@@ -300,8 +306,8 @@ def test_noise_has_the_variance_it_is_weighted_by():
     for loss in (pure(1), zcdp("1/5")):
         measurements = Measurements(levels, settings(loss), keyed(7), run=0)
         for query in ("kind", "age"):
-            got = measurements.margin("leaf", query).ravel()
-            noise = measurements.noise_of("leaf", query)
+            got = measurements.values("leaf", query).ravel()
+            noise = measurements.planned.get(("leaf", query))
             assert noise is not None
             error = np.std(got.astype(float) ** 2) / np.sqrt(len(got))
             assert abs((got.astype(float) ** 2).mean() - 1 / noise.weight) < 5 * error
@@ -311,7 +317,7 @@ def test_noise_has_the_variance_it_is_weighted_by():
 def test_no_loss_means_no_noise_and_draws_nothing():
     noise: Any = Recorded(5)
     measurements = Measurements(by_level(village()), settings(None), noise, run=0)
-    assert np.array_equal(measurements.margin("leaf", "age"), answers(PEOPLE, AGE))
+    assert np.array_equal(measurements.values("leaf", "age"), answers(PEOPLE, AGE))
     assert noise.asked == []
 
 
@@ -330,7 +336,7 @@ def test_a_truth_with_entries_out_of_order_or_twice_is_measured_right(order, dou
     counts = replace(counts_of(cells, place), matrix=matrix)
     unit, cell = (i.ravel().astype(np.int64) for i in np.indices((2, 6)))
     got = Measurements(by_level(counts), settings(None), keyed(), run=0)
-    assert np.array_equal(got.detail("leaf", unit, cell), cells.ravel())
+    assert np.array_equal(got.picker("leaf", unit)(CELLS, unit, cell), cells.ravel())
 
 
 def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
@@ -348,18 +354,15 @@ def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
 
 @pytest.mark.parametrize("loss", [pure(1), zcdp(1)])
 def test_no_float_between_the_truth_and_the_noisy_answers(loss, monkeypatch):
-    """``noise_of`` has floats (weights) and never sees a count."""
-
     def floats() -> list[str]:
         def work() -> None:
             measurements = Measurements(by_level(village()), settings(loss), keyed(), run=0)
-            measurements.margin("leaf", "age")
-            measurements.detail("leaf", np.arange(7), np.arange(7) % 6)
+            measurements.values("leaf", "age")
+            measurements.picker("leaf", np.arange(7))(CELLS, np.arange(7), np.arange(7) % 6)
             law = TwoSidedGeometric(HALF)
             distance_to_truth(village(), village().matrix, law=law, noise=keyed(), run=0)
 
-        found = floats_on_the_way(work, [measure])
-        return [one for one in found if not one.startswith("noise_of:")]
+        return floats_on_the_way(work, [measure])
 
     assert floats() == []
     draw = Measurements._draw

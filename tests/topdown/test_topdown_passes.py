@@ -64,7 +64,7 @@ def moved(mechanism, seed):
     asked = Measurements(every_level(counts), mechanism, keyed(seed), run=0)
     released = dense(run(mechanism, counts, seed=seed))["town"].sum(axis=1)
     return np.abs(
-        released - nearest(asked.margin("town", "total")[:, 0].astype(float), released.sum())
+        released - nearest(asked.values("town", "total")[:, 0].astype(float), released.sum())
     )
 
 

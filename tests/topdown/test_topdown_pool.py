@@ -17,9 +17,10 @@ from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.counts import every_level
 from headcount.topdown import _pool
-from headcount.topdown._pool import PooledAnswers, pooled
+from headcount.topdown._pool import Pool, pooled
 from headcount.topdown._pool_plan import BEST_TOTAL, PoolPlan
 from headcount.topdown.accuracy import noise_tree
+from headcount.topdown.answers import Answers
 from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
@@ -46,14 +47,19 @@ def people(seed: int = 0, *, places: Any = PLACES) -> Counts:
     return counts_of(counts, places, schema=SCHEMA)
 
 
-def answers(mechanism: TopDown, counts: Counts) -> PooledAnswers:
+def answers(mechanism: TopDown, counts: Counts) -> Answers:
     """Pooled answers of a run; in memory they stay."""
     drawn = Measurements(every_level(counts), mechanism, keyed(), run=0)
     places = counts.geography
     plan = PoolPlan.of(
         mechanism, SCHEMA, places, planned=drawn.planned, classes=drawn.classes, published=places
     )
-    return pooled(drawn, plan, places, context=Context())
+    return pooled(drawn.answers, plan, places, context=Context())
+
+
+def stage(pooled: Answers) -> Pool:
+    assert pooled.pool is not None
+    return pooled.pool
 
 
 def estimates(mechanism: TopDown, counts: Counts, level: str) -> Iterator[tuple[int, Any, Any]]:
@@ -94,12 +100,12 @@ def test_with_shares_alike_pooled_answers_are_least_squares_from_below(level: st
     """The estimate from pooled answers of a unit alone is that from all answers below it."""
     mechanism, counts = topdown(pool=True, pool_from="block"), people()
     found = answers(mechanism, counts)
-    own = found.plan.levels[level]
+    own = stage(found).plan.levels[level]
     for unit, cells, _ in estimates(mechanism, counts, level):
         precision, right = np.zeros((SCHEMA.size, SCHEMA.size)), np.zeros(SCHEMA.size)
         for query, weight in own.weight.items():
-            matrix = np.zeros((found.plan.sizes[query], SCHEMA.size))
-            matrix[found.plan.groups[query], np.arange(SCHEMA.size)] = 1
+            matrix = np.zeros((stage(found).plan.sizes[query], SCHEMA.size))
+            matrix[stage(found).plan.groups[query], np.arange(SCHEMA.size)] = 1
             values = found.values(level, query, range(unit, unit + 1))[0]
             precision += weight[own.of_unit[unit]] * matrix.T @ matrix
             right += weight[own.of_unit[unit]] * matrix.T @ values
@@ -116,10 +122,10 @@ def test_the_total_that_is_fitted_first_is_the_best_linear_one(level: str) -> No
     mechanism = topdown(pool=True, pool_from="block", passes=TOTALS_FIRST)
     counts = people()
     found = answers(mechanism, counts)
-    column = found.plan.levels[level].columns[BEST_TOTAL]
-    weights, kinds = found.plan.class_weights(level, ("total",))
+    column = stage(found).plan.levels[level].columns[BEST_TOTAL]
+    weights, kinds = stage(found).plan.class_weights(level, ("total",))
     for unit, cells, variance in estimates(mechanism, counts, level):
-        total = found.rows[level][range(unit, unit + 1)][0, column]
+        total = stage(found).rows[level][range(unit, unit + 1)][0, column]
         assert total == pytest.approx(cells.sum(), abs=1e-10)
         assert 1 / weights[kinds[unit], 0] == pytest.approx(variance)
 
@@ -130,15 +136,15 @@ def test_answers_that_tell_next_to_nothing_of_a_total_are_not_drawn_for_it() -> 
     queries = {name: {**QUERIES[name], "share": share} for name, share in shares.items()}
     mechanism = topdown(pool=True, pool_from="tract", passes=TOTALS_FIRST, queries=queries)
     found, counts = answers(mechanism, people()), people()
-    assert found.plan.levels["tract"].made_from == ("sex", "total")
-    assert set(found.plan.levels["county"].made_from) == {"sex", "total", CELLS}
+    assert stage(found).plan.levels["tract"].made_from == ("sex", "total")
+    assert set(stage(found).plan.levels["county"].made_from) == {"sex", "total", CELLS}
     drawn = Measurements(every_level(counts), mechanism, keyed(), run=0)
     whole = range(PLACES.size("tract"))
     sexes, total = (drawn.values("tract", one, whole) for one in ("sex", "total"))
     noise = {one: drawn.planned["tract", one].weight for one in ("sex", "total")}
     parts = noise["total"] * total[:, 0] + noise["sex"] / 2 * sexes.sum(axis=1)
     best = parts / (noise["total"] + noise["sex"] / 2)
-    assert found.rows["tract"][whole][:, 0] == pytest.approx(best)
+    assert stage(found).rows["tract"][whole][:, 0] == pytest.approx(best)
 
 
 def test_the_lowest_level_keeps_its_answers_and_may_have_a_better_total() -> None:
@@ -150,8 +156,8 @@ def test_the_lowest_level_keeps_its_answers_and_may_have_a_better_total() -> Non
     )
     whole = range(counts.geography.size("tract"))
     assert np.array_equal(found.values("tract", CELLS, whole), drawn.values("tract", CELLS, whole))
-    assert set(found.plan.levels["tract"].columns) == {BEST_TOTAL}
-    assert "block" not in found.rows
+    assert set(stage(found).plan.levels["tract"].columns) == {BEST_TOTAL}
+    assert "block" not in stage(found).rows
 
 
 def test_the_release_is_the_same_from_files_threads_and_pieces_of_any_size(

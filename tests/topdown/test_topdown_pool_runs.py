@@ -33,6 +33,7 @@ from tests.topdown.test_topdown_pool import (
     TOTALS_FIRST,
     answers,
     people,
+    stage,
     topdown,
 )
 
@@ -222,10 +223,9 @@ def test_units_without_a_share_have_no_weight_of_their_own_and_say_nothing_upwar
     mechanism, counts = topdown(**EVERYTHING), people(places=places)
     found = answers(mechanism, counts)
     drawn = Measurements(every_level(counts), mechanism, keyed(), run=0)
-    first, _, last = found.plan.levels["tract"].of_unit.tolist()
-    own, weight = (
-        one[CELLS] for one in (found.plan.levels["tract"].own, found.plan.levels["tract"].weight)
-    )
+    tract = stage(found).plan.levels["tract"]
+    first, _, last = tract.of_unit.tolist()
+    own, weight = (one[CELLS] for one in (tract.own, tract.weight))
     assert own[first] == weight[first] > 0  # the block has nothing to add
     assert own[last] == 0 < weight[last]  # what its blocks say
     blocks = drawn.values("block", CELLS, range(4, 6)).sum(axis=0)

@@ -46,7 +46,7 @@ def written(mechanism: TopDown, counts: Counts, folder: Path, *, workers: int = 
     complete = mechanism.completed(counts.schema, counts.geography)
     made = Measurements(levels, complete, keyed(), run=3)
     publish.write_measurements(
-        made,
+        made.answers,
         mechanism._restrictions(levels, {}),
         complete,
         counts.schema,
@@ -104,15 +104,14 @@ def test_every_answer_of_every_unit_is_the_one_that_is_drawn_by_its_address(
             size = query.size(SCHEMA)
             for unit, code in enumerate(codes):
                 where = np.full(size, unit), np.arange(size)
+                expected = made.picker(level, where[0])(name, *where)
                 if name == CELLS:
-                    expected = made.detail(level, *where) * SCHEMA.possible
-                else:
-                    expected = made.groups(level, name, *where)
+                    expected *= SCHEMA.possible
                 one = found[str(code), f"{name}_dpq"]
                 assert one["value"] == expected.tolist()
                 assert one["query_shape"] == shapes[name]
                 assert (one["kind"], one["age"]) == told.get(name, ("*", "*"))
-                noise = made.noise_of(level, name)
+                noise = made.planned.get((level, name))
                 assert noise is not None
                 assert noise.law is not None
                 assert one["variance"] == noise.law.variance
@@ -132,13 +131,13 @@ def test_no_more_answers_are_held_at_once_than_so_many_or_those_of_one_unit(
     tmp_path: Path, small_parts: None, monkeypatch: pytest.MonkeyPatch
 ):
     """However many units a level has: memory does not grow with a nation."""
-    held, draw = [], publish.PartTask._drawn
+    held, draw = [], Measurements.values
 
-    def watched(task: publish.PartTask, query: str, units: range) -> Any:
-        held.append(draw(task, query, units))
+    def watched(made: Measurements, level: str, query: str, units: range) -> Any:
+        held.append(draw(made, level, query, units))
         return held[-1]
 
-    monkeypatch.setattr(publish.PartTask, "_drawn", watched)
+    monkeypatch.setattr(Measurements, "values", watched)
     written(settings(zcdp(1)), village(), tmp_path)
     assert max(len(one) for one in held) == 3
     assert all(one.size <= 8 for one in held if len(one) > 1)
@@ -218,7 +217,7 @@ def test_only_children_have_no_rows_and_others_the_noise_of_their_own_share(
         for share, unit in expected:
             part = sum(one["plb"] for (code, _), one in found.items() if code == codes[unit])
             assert part == pytest.approx(float(Fraction(share)))
-            value = made.margin(level, "kind", range(unit, unit + 1))[0].tolist()
+            value = made.values(level, "kind", range(unit, unit + 1))[0].tolist()
             assert found[codes[unit], "kind_dpq"]["value"] == value
     file = pq.ParquetFile(tmp_path / "town.parquet/DPQuery/part-00000.parquet")
     about = json.loads(file.schema_arrow.metadata[b"headcount"])["queries"]["kind"]

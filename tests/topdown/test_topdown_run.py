@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +16,7 @@ from headcount.schema import Schema
 from headcount.tabulate import tabulate
 from headcount.testing.strategies import populations, schemas
 from headcount.topdown import measure
+from headcount.topdown.answers import Answers
 from headcount.topdown.choices import Invariant
 from headcount.topdown.restrict import restrict
 from tests.topdown.small import (
@@ -192,14 +193,11 @@ def test_a_schema_without_attributes():
         run(replace(mechanism, invariant=()), counts)
 
 
+@dataclass
 class Fixed:
     """Measurements of one population, handed to the descent of another."""
 
-    def __init__(self, like: measure.Measurements) -> None:
-        self._like = like
-
-    def __getattr__(self, name):
-        return getattr(self._like, name)
+    answers: Answers
 
 
 def test_the_estimate_depends_on_the_truth_only_through_noisy_answers(monkeypatch):
@@ -210,9 +208,9 @@ def test_the_estimate_depends_on_the_truth_only_through_noisy_answers(monkeypatc
     from headcount.topdown import mechanism as room
 
     mechanism = settings(pure(1))
-    answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0)
+    answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0).answers
     expected = dense(run(mechanism, village()))
-    monkeypatch.setattr(room, "measured", lambda *_, **__: Fixed(answered))
+    monkeypatch.setattr(room, "Measurements", lambda *_, **__: Fixed(answered))
     generator = np.random.default_rng(3)
     for _ in range(3):
         other = generator.permutation(PEOPLE.ravel()).reshape(PEOPLE.shape) * SCHEMA.possible
@@ -225,9 +223,9 @@ def test_with_bounds_only_the_published_numbers_matter_besides(monkeypatch):
     from headcount.topdown import mechanism as room
 
     mechanism = bounded(pure(1))
-    answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0)
+    answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0).answers
     expected = dense(run(mechanism, village()))
-    monkeypatch.setattr(room, "measured", lambda *_, **__: Fixed(answered))
+    monkeypatch.setattr(room, "Measurements", lambda *_, **__: Fixed(answered))
     other = PEOPLE.copy()
     other[:, [0, 1]] = other[:, [1, 0]]
     other[:, 3], other[:, 2] = other[:, 2] + other[:, 3], 0

@@ -47,8 +47,7 @@ from headcount.topdown.from_measurements import (
 )
 from headcount.topdown.linear.limits import TooManyTogether
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.nudged import nudged
-from headcount.topdown.rerun import released_counts, rerun, settings_from_json
+from headcount.topdown.rerun import nudged, released_counts, rerun, settings_from_json
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -32,16 +32,9 @@ from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.storage.numbers import StoredFloats, store_floats
 from headcount.tabulate import CELLS
-from headcount.topdown._estimate import NodeProblem
 from headcount.topdown._level import LevelPlan
 from headcount.topdown._pool_plan import BEST_TOTAL, PooledLevel, PoolPlan
-from headcount.topdown.answers import (
-    Answers,
-    AnswerSource,
-    Classes,
-    Planned,
-    with_answers,
-)
+from headcount.topdown.answers import Answers, Picker
 from headcount.topdown.settings import TopDownSettings
 
 _log = logging.getLogger(__name__)
@@ -128,45 +121,40 @@ class PooledRows:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledAnswers:
-    """Answers of which some were pooled; elsewhere those that were drawn.
+class Pool:
+    """The stage that pools answers: those of the levels that have been pooled.
 
     ``rows`` of a level that is not there yet are missing while those below are made.
     """
 
-    source: AnswerSource
     plan: PoolPlan
     rows: Mapping[str, PooledRows]
 
-    def open(self) -> PooledAnswers:
-        """Itself: what it holds opens what is elsewhere."""
-        return self
+    def has(self, level: str, query: str) -> bool:
+        """Whether the answers to a query are pooled at a level."""
+        return level in self.rows and query in self.rows[level].columns
 
-    def said(self) -> dict[str, str]:
-        """What a receipt says of it."""
-        return {"answers pooled": self.plan.from_words}
-
-    @property
-    def own(self) -> Answers:
-        """The answers as they were drawn."""
-        return self.source.open()
-
-    @property
-    def planned(self) -> Planned:
-        """The noise that was drawn, and queries that only the levels below have answers to."""
-        return {**self.own.planned, **self.plan.more}
-
-    @property
-    def classes(self) -> Classes:
-        """Which share of the loss each unit has."""
-        return self.own.classes
-
-    def values(self, level: str, query: str, units: range) -> Ints | Floats:
-        """Answers of some units to a query, pooled where they are."""
-        rows = self.rows.get(level)
-        if rows is None or query not in rows.columns:
-            return self.own.values(level, query, units)
+    def values(self, level: str, query: str, units: range) -> Floats:
+        """Pooled answers of some units to a query."""
+        rows = self.rows[level]
         return rows[units][:, rows.columns[query]]
+
+    def picker(self, level: str, unit: Ints, drawn: Callable[[], Picker]) -> Picker:
+        """What gives single answers of some units, pooled where they are."""
+        if (rows := self.rows.get(level)) is None:
+            return drawn()
+        first = int(unit.min())
+        own = rows[range(first, int(unit.max()) + 1)]
+
+        def picked(query: str, unit: Ints, group: Ints) -> Floats | Ints:
+            if BEST_TOTAL in rows.columns and query in self.plan.totals:
+                group = np.zeros_like(group) + rows.columns[BEST_TOTAL].start
+                return np.asarray(own[unit - first, group])
+            if query not in rows.columns:  # the lowest level has its best total alone
+                return drawn()(query, unit, group)
+            return np.asarray(own[unit - first, rows.columns[query].start + group])
+
+        return picked
 
     def weighted(self, level: LevelPlan) -> LevelPlan:
         """A level's plan with the weights that its answers have after pooling."""
@@ -175,29 +163,6 @@ class PooledAnswers:
         weights, kinds = self.plan.class_weights(level.name, (CELLS, *level.families))
         measured = np.array([level.weight, *level.family_weight]) > 0
         return replace(level, classes=(weights * measured, kinds))
-
-    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints | Floats:
-        """The answers of some (unit, answer) pairs, as they were drawn."""
-        return self.own.picked(level, query, unit, group)
-
-    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
-        """The problem with its answers."""
-        if (rows := self.rows.get(level.name)) is None:
-            return self.own.answered(level, problem)
-        some = range(int(problem.child.min()), int(problem.child.max()) + 1)
-        own = rows[some]
-
-        def answers(query: str, unit: Ints, group: Ints) -> Floats | Ints:
-            if BEST_TOTAL in rows.columns and query in self.plan.totals:
-                group = np.zeros_like(group) + rows.columns[BEST_TOTAL].start
-                return np.asarray(own[unit - some.start, group])
-            if query not in rows.columns:  # the lowest level has its best total alone
-                return self.own.picked(level.name, query, unit, group)
-            return np.asarray(own[unit - some.start, rows.columns[query].start + group])
-
-        return with_answers(
-            level, problem, detail=lambda unit, cell: answers(CELLS, unit, cell), groups=answers
-        )
 
 
 class PoolPiece(NamedTuple):
@@ -215,9 +180,15 @@ class PoolPiece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _PoolTask:
-    """Pools the answers of some units of a level, unless that is done."""
+    """Pools the answers of some units of a level, unless that is done.
 
-    answers: PooledAnswers
+    where
+        drawn   the answers before they are pooled
+        pool    those of the levels below
+    """
+
+    drawn: Answers
+    pool: Pool
     level: PooledLevel
     files: PooledFiles | None
 
@@ -231,37 +202,37 @@ class _PoolTask:
 
     def _pooled(self, piece: PoolPiece) -> Floats:
         """The row of each unit."""
-        answers, level = self.answers, self.level
-        rows = answers.rows.get(level.below)
+        pool, level = self.pool, self.level
+        rows = pool.rows.get(level.below)
         below = None if rows is None else rows[piece.kids]  # read once for all queries
         values = {query: self._joined(query, piece, below) for query in level.made_from}
         parts = [values[query] for query in level.columns if query != BEST_TOTAL]
         if BEST_TOTAL in level.columns:
-            parts.append(answers.plan.best_totals(level.name, piece.units, values)[:, None])
+            parts.append(pool.plan.best_totals(level.name, piece.units, values)[:, None])
         return np.ascontiguousarray(np.hstack(parts))
 
     def _joined(self, query: str, piece: PoolPiece, below: Floats | None) -> Floats:
         """y* of some units."""
-        answers, level, units = self.answers, self.level, piece.units
+        drawn, pool, level, units = self.drawn, self.pool, self.level, piece.units
         kind = level.of_unit[units.start : units.stop]
         weight = level.weight[query][kind][:, None]
         own = level.own[query][kind][:, None]
-        found = np.zeros((len(units), answers.plan.sizes[query]))
+        found = np.zeros((len(units), pool.plan.sizes[query]))
         if own.any():
-            found = own * answers.own.values(level.name, query, units)
+            found = own * drawn.values(level.name, query, units)
         if level.below and (weight > own).any():
-            rows = answers.rows.get(level.below)
+            rows = pool.rows.get(level.below)
             if below is not None and rows is not None and query in rows.columns:
                 values: Floats | Ints = below[:, rows.columns[query]]
             else:
-                values = answers.own.values(level.below, query, piece.kids)
+                values = drawn.values(level.below, query, piece.kids)
             found += (weight - own) * np.add.reduceat(values, piece.first, axis=0)
         return np.divide(found, weight, out=found, where=weight > 0)
 
 
 @contextmanager
 def answers_of_run(
-    source: AnswerSource,
+    drawn: Answers,
     settings: TopDownSettings,
     schema: Schema,
     tree: Geography,
@@ -271,7 +242,7 @@ def answers_of_run(
     made_from: bytes = b"",
     run: int = 0,
     seconds: dict[str, float],
-) -> Iterator[AnswerSource]:
+) -> Iterator[Answers]:
     """What a descent is given: the answers as they were drawn, or pooled if the settings say so.
 
     In a workspace pooled answers are files, which go once they have been used; a run that broke off
@@ -279,15 +250,15 @@ def answers_of_run(
     it took.
     """
     if not settings.pool:
-        yield source
+        yield drawn
         return
-    began, here, files = perf_counter(), source.open(), None
+    began, files = perf_counter(), None
     plan = PoolPlan.of(
-        settings, schema, tree, planned=here.planned, classes=here.classes, published=published
+        settings, schema, tree, planned=drawn.planned, classes=drawn.classes, published=published
     )
     if context.workspace is not None:
         files = PooledFiles(context.workspace, run, made_from=made_from)
-    answers = pooled(source, plan, tree, context=context, files=files)
+    answers = pooled(drawn, plan, tree, context=context, files=files)
     seconds[SECONDS] = round(seconds.get(SECONDS, 0.0) + perf_counter() - began, 1)
     yield answers
     if files is not None:
@@ -295,24 +266,24 @@ def answers_of_run(
 
 
 def pooled(
-    source: AnswerSource,
+    drawn: Answers,
     plan: PoolPlan,
     tree: Geography,
     *,
     context: Context,
     files: PooledFiles | None = None,
-) -> PooledAnswers:
+) -> Answers:
     """The answers with those of the levels above pooled, from the lowest that takes part up."""
     rows: dict[str, PooledRows] = {}
     for level in reversed(list(plan.levels.values())):
-        task = _PoolTask(PooledAnswers(source, plan, dict(rows)), level, files)
+        task = _PoolTask(drawn, Pool(plan, dict(rows)), level, files)
         pieces = list(_pieces(level, tree, sum(plan.sizes.values())))
         what = f"pooled answers, {level.name}"
         made = context.progress(context.engine.map(task, pieces), what=what, total=len(pieces))
         begins = np.array([one.units.start for one in pieces], dtype=np.int64)
         kept = list(made) if files is not None or len(pieces) == 1 else _mapped(made)
         rows[level.name] = PooledRows(level.columns, begins, kept)
-    return PooledAnswers(source, plan, rows)
+    return replace(drawn, planned={**drawn.planned, **plan.more}, pool=Pool(plan, rows))
 
 
 def _mapped(made: Iterable[Floats | StoredFloats]) -> list[Floats]:

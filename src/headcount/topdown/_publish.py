@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
 from headcount.engines import Engine
 from headcount.errors import InputError
 from headcount.files import ROWS_AT_ONCE, whole_files
@@ -47,7 +46,7 @@ from headcount.topdown._measured_tables import (
     together_rows,
 )
 from headcount.topdown._written import WrittenFiles
-from headcount.topdown.measure import MeasurementFiles, Measurements
+from headcount.topdown.answers import Answers
 from headcount.topdown.measurements import level_folders
 from headcount.topdown.measurements.form import ANSWERS, CONSTRAINTS, SPINE, TOGETHER, WITHOUT_ROWS
 from headcount.topdown.restrict import Restriction, Restrictions
@@ -59,7 +58,7 @@ UNITS_A_PART, VALUES_AT_ONCE = 1 << 14, 1 << 21
 
 
 def write_measurements(
-    measurements: Measurements | MeasurementFiles,
+    measurements: Answers,
     restrictions: Restrictions,
     settings: TopDownSettings,
     schema: Schema,
@@ -80,7 +79,7 @@ def write_measurements(
     for level in geography.levels:
         measured = [
             MeasuredQuery(every_cell(schema) if name == CELLS else settings.query(name), noise)
-            for (at, name), noise in measurements.open().planned.items()
+            for (at, name), noise in measurements.planned.items()
             if at == level
         ]
         task = PartTask(
@@ -118,7 +117,7 @@ class PartTask:
     level: str
     measured: list[MeasuredQuery]
     bounded: Sequence[Restriction]
-    measurements: Measurements | MeasurementFiles
+    measurements: Answers
     schema: Schema
     run: str
     folder: Path
@@ -161,8 +160,8 @@ class PartTask:
                 codes = units.codes[first : first + step]
                 start = units.first + first
                 some = range(start, start + len(codes))
-                answers = self._drawn(one.query.name, some)
-                if (classes := self.measurements.open().classes.get(self.level)) is None:
+                answers = self.measurements.source.values(self.level, one.query.name, some)
+                if (classes := self.measurements.classes.get(self.level)) is None:
                     yield answer_rows(one, codes, answers, self.schema)
                     continue
                 for number, noise in enumerate(one.noise.classes):
@@ -170,12 +169,6 @@ class PartTask:
                     if noise is not None and len(own):  # no row where there is no share
                         apart = MeasuredQuery(one.query, noise)
                         yield answer_rows(apart, codes[own], answers[own], self.schema)
-
-    def _drawn(self, query: str, units: range) -> Ints:
-        measurements = self.measurements.open()
-        if query == CELLS:
-            return measurements.cells(self.level, units)
-        return measurements.margin(self.level, query, units)
 
     def _constraints(self, units: Units) -> Iterator[pa.Table]:
         some = range(units.first, units.first + len(units.codes))

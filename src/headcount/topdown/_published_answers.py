@@ -3,78 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints8
 from headcount.errors import InputError
-from headcount.tabulate import CELLS
-from headcount.topdown._estimate import NodeProblem
-from headcount.topdown._level import LevelPlan
-from headcount.topdown.answers import Classes, Planned, with_answers
+from headcount.topdown.answers import Answers, Classes, Planned
 from headcount.topdown.measurements import NoisyMeasurements
 from headcount.topdown.planned import PlannedNoise
 
-NUMBERS_AT_ONCE = 1 << 22
-"""Answers that are read together."""
 UNITS_AT_ONCE = 1 << 14
 SAME_VARIANCE = 1e-9
 """Relative: variances are written as floats."""
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedAnswers:
-    """Noisy answers that somebody has published, no secret; can be sent to other processes."""
-
-    measurements: NoisyMeasurements
-    planned: Planned
-    classes: Classes
-
-    def open(self) -> PublishedAnswers:
-        """Itself."""
-        return self
-
-    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
-        """The problem with its answers."""
-        return with_answers(
-            level,
-            problem,
-            detail=lambda unit, cell: self.picked(level.name, CELLS, unit, cell),
-            groups=lambda query, unit, group: self.picked(level.name, query, unit, group),
-        )
-
-    def values(self, level: str, query: str, units: range) -> Ints:
-        """Every answer of some units to a query."""
-        return self.measurements.values(level, query, units)
-
-    def said(self) -> dict[str, str]:
-        """Nothing: they are used as they were drawn."""
-        return {}
-
-    def weighted(self, level: LevelPlan) -> LevelPlan:
-        """The plan itself: its weights are those of the noise."""
-        return level
-
-    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
-        """Answers of (unit, group) pairs, read some units at a time."""
-        found = np.zeros(len(unit), dtype=np.int64)
-        if not len(unit):
-            return found
-        size = self.measurements.queries[query].size(self.measurements.schema)
-        step = max(1, NUMBERS_AT_ONCE // size)
-        for first in range(int(unit.min()), int(unit.max()) + 1, step):
-            some = range(first, min(first + step, int(unit.max()) + 1))
-            own = np.flatnonzero((unit >= some.start) & (unit < some.stop))
-            if len(own):
-                values = self.measurements.values(level, query, some)
-                found[own] = values[unit[own] - first, group[own]]
-        return found
-
-
 def published_answers(
     measurements: NoisyMeasurements, planned: Planned, expected: Classes | None
-) -> PublishedAnswers:
+) -> Answers:
     """The answers, after checking that every unit has those that its share paid for, and no others.
 
     where
@@ -109,7 +54,7 @@ def published_answers(
                 "those of its place in the tree: an only child's share is its parent's",
             )
         classes[level] = found
-    return PublishedAnswers(measurements, planned, classes)
+    return Answers(measurements, planned, classes)
 
 
 def _refuse_other_queries(

@@ -22,7 +22,7 @@ from headcount.topdown._estimate import (
 )
 from headcount.topdown._level import LevelPlan
 from headcount.topdown._parents import ParentChunk, piece, reopened
-from headcount.topdown.answers import AnswerSource
+from headcount.topdown.answers import Answers
 from headcount.topdown.parts import Estimates, LevelPart, LevelParts
 
 
@@ -45,7 +45,7 @@ class LevelTask:
     where
         above          name of the level above, whose estimates are finished
         child_first    first child of every parent, and the end
-        measurements   noisy answers, or what another process opens them from
+        measurements   noisy answers, which may open files where they are asked
         keep           the margin each cell belongs to in the failsafe; None for no failsafe
         possible       the cells that are no structural zeros: only these may reopen
     """
@@ -55,7 +55,7 @@ class LevelTask:
     child_first: Ints | StoredNumbers
     estimates: Estimates
     parts: LevelParts
-    measurements: AnswerSource
+    measurements: Answers
     possible: Flags
     keep: Ints32 | None = None
 
@@ -81,7 +81,7 @@ class LevelTask:
         kids = self.child_first[parent : parent + 2]
         work = reopened(above, kids, self.level, keep=self.keep, possible=self.possible)
         # Drawn only now: nobody could know before which empty cells would reopen.
-        answered = self.measurements.open().answered(self.level, work.problem)
+        answered = self.measurements.answered(self.level, work.problem)
         return rescue(replace(work, problem=answered))
 
     def _measured(self, chunk: ParentChunk) -> NodeWork:
@@ -91,5 +91,5 @@ class LevelTask:
         work = piece(above, chunk, own, self.level)
         if work.problem is None:
             return work
-        answered = self.measurements.open().answered(self.level, work.problem)
+        answered = self.measurements.answered(self.level, work.problem)
         return replace(work, problem=answered)

@@ -1,23 +1,30 @@
-"""Where the estimate's answers come from: drawn from the truth, or read from what was published.
+"""Noisy answers of a run, and what is done to them before the descent: all that an estimate sees.
 
-An estimate sees a source of answers and nothing behind it.
+They come from a source, which draws them from the truth (measure.py) or reads them from published
+files (measurements/). Two stages may follow: a nudge adds more noise, pooling joins them with the
+answers of the levels below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints8
 from headcount.geography import Geography
+from headcount.tabulate import CELLS
 from headcount.topdown import _kernels as kernels
 from headcount.topdown._estimate import NodeProblem
 from headcount.topdown._level import LevelPlan
 from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.settings import TopDownSettings
+
+if TYPE_CHECKING:
+    from headcount.topdown._pool import Pool
 
 Planned: TypeAlias = Mapping[tuple[str, str], PlannedNoise]
 """The noise of each measured level and query."""
@@ -25,38 +32,103 @@ Classes: TypeAlias = Mapping[str, Ints8]
 """For each unit of a level, which of its shares it has; no level where all have the same."""
 
 
-class Answers(Protocol):
-    """Noisy answers of one run."""
+Picker: TypeAlias = Callable[[str, Ints, Ints], Ints | Floats]
+"""Gives the answers to a query of some (unit, answer) pairs, those of a unit in a row."""
 
-    @property
-    def planned(self) -> Planned:
-        """Their noise."""
 
-    @property
-    def classes(self) -> Classes:
-        """Which share of the loss each unit has."""
+class Source(Protocol):
+    """Noisy answers as they were drawn."""
 
-    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
-        """The problem with noisy answers."""
+    def values(self, level: str, query: str, units: range) -> Ints:
+        """Every answer of some units to a query: units x answers; 0 in units without a share."""
+
+    def picker(self, level: str, unit: Ints) -> Callable[[str, Ints, Ints], Ints]:
+        """What gives single answers of some units, opened once for all queries: a ``Picker``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nudge:
+    """A stage that adds a part of fresh noise to each answer.
+
+    where
+        noise   noisy counts of places where nobody lives: noise alone
+        part    how much of it is added
+    """
+
+    noise: Source
+    part: float
+
+    def added(self, answers: Ints | Floats, noise: Ints | Floats) -> Floats:
+        """Answers with more noise."""
+        return np.asarray(self.part * noise.astype(np.float64) + answers)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Noisy answers of one run.
+
+    They can be sent to another process where their source can: one that holds true counts refuses.
+
+    where
+        planned   the noise of each query; with pooling also of those that only levels below answer
+        classes   which share of the loss each unit has
+        nudge     more noise on each answer, if any
+        pool      answers joined with those of the levels below, if they are
+    """
+
+    source: Source
+    planned: Planned
+    classes: Classes
+    nudge: Nudge | None = None
+    pool: Pool | None = None
 
     def values(self, level: str, query: str, units: range) -> Ints | Floats:
         """Every answer of some units to a query: units x answers; 0 in units without a share."""
+        if self.pool is not None and self.pool.has(level, query):
+            return self.pool.values(level, query, units)
+        drawn = self.source.values(level, query, units)
+        if self.nudge is None:
+            return drawn
+        return self.nudge.added(drawn, self.nudge.noise.values(level, query, units))
 
-    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints | Floats:
-        """The answers of some (unit, answer) pairs; pairs of a unit in a row."""
+    def picker(self, level: str, unit: Ints) -> Picker:
+        """What gives single answers of some units, as the descent uses them."""
+        drawn = partial(self._drawn, level, unit)
+        return drawn() if self.pool is None else self.pool.picker(level, unit, drawn)
 
-    def said(self) -> dict[str, str]:
-        """What a receipt says of them; nothing of answers that are used as they were drawn."""
+    def _drawn(self, level: str, unit: Ints) -> Picker:
+        """What gives single answers before they are pooled."""
+        drawn, nudge = self.source.picker(level, unit), self.nudge
+        if nudge is None:
+            return drawn
+        noise = nudge.noise.picker(level, unit)
+        return lambda query, unit, group: nudge.added(
+            drawn(query, unit, group), noise(query, unit, group)
+        )
+
+    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
+        """The problem with noisy answers: to its variables, and to groups that hold any of them."""
+        picked = self.picker(level.name, problem.child)
+        batch, answers = problem.batch, np.zeros(len(problem.unit))
+        if level.weight > 0:
+            answers = picked(CELLS, problem.unit, problem.cell).astype(np.float64)
+        margin = np.zeros((len(problem.child), int(level.family_start[-1])))
+        for f in np.flatnonzero(level.family_weight > 0):
+            first, last = level.family_start[f : f + 2]
+            child, group = kernels.groups_in_use(
+                batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
+            )
+            unit = problem.child[child]
+            margin[child, first + group] = picked(level.families[f], unit, group)
+        return replace(problem, batch=replace(batch, answer=answers, margin=margin))
 
     def weighted(self, level: LevelPlan) -> LevelPlan:
         """A level's plan with the weights that these answers deserve."""
+        return level if self.pool is None else self.pool.weighted(level)
 
-
-class AnswerSource(Protocol):
-    """What a task is given: it opens the answers where it works."""
-
-    def open(self) -> Answers:
-        """The answers, in this process."""
+    def said(self) -> dict[str, str]:
+        """What a receipt says of them; nothing of answers that are used as they were drawn."""
+        return {} if self.pool is None else {"answers pooled": self.pool.plan.from_words}
 
 
 def unit_classes(settings: TopDownSettings, geography: Geography) -> Classes:
@@ -64,30 +136,3 @@ def unit_classes(settings: TopDownSettings, geography: Geography) -> Classes:
     if (shares := settings.unit_shares(geography)) is None:
         return {}
     return {level: shares.classes(level)[1].astype(np.int8) for level in geography.levels}
-
-
-def with_answers(
-    level: LevelPlan,
-    problem: NodeProblem,
-    *,
-    detail: Callable[[Ints, Ints], Ints | Floats],
-    groups: Callable[[str, Ints, Ints], Ints | Floats],
-) -> NodeProblem:
-    """The problem with noisy answers: to its variables, and to groups that hold any of them.
-
-    where
-        detail   answers of (unit, cell) pairs
-        groups   answers of (unit, group) pairs of a query
-    """
-    batch, answers = problem.batch, np.zeros(len(problem.unit))
-    if level.weight > 0:
-        answers = detail(problem.unit, problem.cell).astype(np.float64)
-    margin = np.zeros((len(problem.child), int(level.family_start[-1])))
-    for f in np.flatnonzero(level.family_weight > 0):
-        first, last = level.family_start[f : f + 2]
-        child, group = kernels.groups_in_use(
-            batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
-        )
-        unit = problem.child[child]
-        margin[child, first + group] = groups(level.families[f], unit, group)
-    return replace(problem, batch=replace(batch, answer=answers, margin=margin))

@@ -36,7 +36,7 @@ from headcount.topdown._parents import ParentChunk, chunks, pose
 from headcount.topdown._room import Room
 from headcount.topdown._room_plan import Planner
 from headcount.topdown._task import LevelTask
-from headcount.topdown.answers import AnswerSource
+from headcount.topdown.answers import Answers
 from headcount.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory
 from headcount.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.topdown.settings import TopDownSettings
@@ -65,7 +65,7 @@ def descend(
     schema: Schema,
     geography: Geography,
     settings: TopDownSettings,
-    measurements: AnswerSource,
+    measurements: Answers,
     restrictions: Restrictions,
     engine: Engine,
     progress: Progress = silent,
@@ -78,10 +78,10 @@ def descend(
 
     The finished leaf is mapped from a file in ``workspace``, if there is one, and so is where
     children are. ``joint`` has totals that units of a level have together. ``seconds`` gets the
-    time that each level took here.
+    time that each level took measurements.
     """
     parts = parts if parts is not None else PartsInMemory()
-    estimates, here = Estimates(parts), measurements.open()
+    estimates = Estimates(parts)
     notes: dict[str, dict[str, float]] = {}
 
     @cache
@@ -90,15 +90,15 @@ def descend(
             name,
             schema=schema,
             settings=settings,
-            planned=here.planned,
+            planned=measurements.planned,
             restrictions=restrictions[name],
-            of_unit=here.classes.get(name),
+            of_unit=measurements.classes.get(name),
             joint=joint.get(name),
         )
-        return here.weighted(plan)
+        return measurements.weighted(plan)
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions, joint=joint)
-    room = Room(planner=planner, measurements=here, level=level_of)
+    room = Room(planner=planner, measurements=measurements, level=level_of)
     for depth, name in enumerate(geography.levels):
         began = perf_counter()
         if depth == 0:
@@ -121,7 +121,7 @@ def descend(
     whole = joined(estimates, leaf, geography.size(leaf), schema.size, workspace=workspace)
     tables = _summed_from_leaf(geography, whole)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
-    return Descent(tables, notes, here.said())
+    return Descent(tables, notes, measurements.said())
 
 
 def _root(

@@ -32,11 +32,10 @@ from headcount.topdown._joint import JointTotals, groups_of
 from headcount.topdown._kept_table import from_published, of_units, refuse_impossible
 from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._published_answers import PublishedAnswers, published_answers
+from headcount.topdown._published_answers import published_answers
 from headcount.topdown._room_plan import refuse_too_wide
-from headcount.topdown.answers import Planned, unit_classes
+from headcount.topdown.answers import Answers, Planned, unit_classes
 from headcount.topdown.descend import Descent, descend
-from headcount.topdown.measure import Measurements
 from headcount.topdown.measurements import (
     NoisyMeasurements,
     PublishedBounds,
@@ -45,7 +44,6 @@ from headcount.topdown.measurements import (
     without_part,
 )
 from headcount.topdown.mechanism import TopDown, noted, with_workspace
-from headcount.topdown.nudged import NudgedAnswers
 from headcount.topdown.parts import PartFiles
 from headcount.topdown.planned import planned_at
 from headcount.topdown.restrict import (
@@ -80,7 +78,7 @@ class PublishedStart:
 
     mechanism: TopDown
     measurements: NoisyMeasurements
-    answers: PublishedAnswers | Measurements | NudgedAnswers
+    answers: Answers
     restrictions: Restrictions
     joint: Mapping[str, JointTotals]
     not_kept: Mapping[str, Ints] = field(default_factory=dict)

@@ -8,10 +8,11 @@ distribution. What is drawn is truth plus integer noise; floats come after.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,24 +23,14 @@ from headcount.noise import Law, Noise, Stream, TwoSidedGeometric
 from headcount.noise.source import DrawPositions
 from headcount.tabulate import CELLS, Counts
 from headcount.topdown import _kernels as kernels
-from headcount.topdown._estimate import NodeProblem, SparseRows
-from headcount.topdown._level import LevelPlan
-from headcount.topdown.answers import (
-    Classes,
-    Planned,
-    unit_classes,
-    with_answers,
-)
-from headcount.topdown.planned import PlannedNoise, planned_noise
+from headcount.topdown.answers import Answers, Classes, Planned, unit_classes
+from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import UNITS_AT_ONCE
 from headcount.topdown.settings import TopDownSettings
 from headcount.topdown.truth import TruthByRange, TruthFiles, TruthHere
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-TrueRows: TypeAlias = tuple[int, SparseRows]
-"""True counts of a run of units, and the number of the first."""
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
@@ -50,12 +41,16 @@ RATE = Fraction(1, 64)
 
 
 class Measurements:
-    """Noisy answers of one run, by level and query; opens the truth, and never gives it out.
+    """A source of noisy answers: opens the truth, and never gives it out.
+
+    One whose truth and key are in files says where these are and can be sent to another process,
+    which opens them there; one that holds counts refuses.
 
     where
-        counts    of every level: in memory, or in files
-        planned   the noise of each query, where ``settings`` have been looked at before
-        classes   which share of the loss each unit has, likewise
+        counts      of every level: in memory, or in files
+        geography   the measured tree, where counts do not say it
+        planned     the noise of each query, where ``settings`` have been looked at before
+        classes     which share of the loss each unit has, likewise
     """
 
     def __init__(
@@ -65,6 +60,7 @@ class Measurements:
         noise: Noise,
         *,
         run: int,
+        geography: Geography | None = None,
         planned: Planned | None = None,
         classes: Classes | None = None,
     ) -> None:
@@ -74,124 +70,78 @@ class Measurements:
         self._noise = noise
         self._run = run
         if planned is None:
-            assert not isinstance(counts, TruthFiles)
-            leaf = next(iter(counts.values()))
-            planned = planned_noise(settings, leaf.schema, leaf.geography)
-            classes = unit_classes(settings, leaf.geography)
+            if geography is None:
+                assert not isinstance(counts, TruthFiles)
+                geography = next(iter(counts.values())).geography
+            planned = planned_noise(settings, self._truth.schema, geography)
+            classes = unit_classes(settings, geography)
         self.planned, self.classes = planned, classes or {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if not isinstance(self._counts, TruthFiles):
+            raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
+        made = partial(type(self), run=self._run, planned=self.planned, classes=self.classes)
+        return made, (self._counts, self._settings, self._noise)
+
+    @property
+    def answers(self) -> Answers:
+        """The answers, as they are drawn."""
+        return Answers(self, self.planned, self.classes)
+
+    @cached_property
+    def _asked(self) -> Mapping[str, tuple[Flags, Ints]]:
+        """For each query which of its answers are possible, and the answer that a cell adds to."""
         schema = self._truth.schema
-        self._asked = {
-            query.name: (query.size(schema), query.groups(schema)) for query in settings.marginals
+        asked = {
+            query.name: (np.ones(query.size(schema), dtype=bool), query.groups(schema))
+            for query in self._settings.marginals
         }
+        return {**asked, CELLS: (schema.possible, np.arange(schema.size, dtype=np.int64))}
 
-    def noise_of(self, level: str, query: str) -> PlannedNoise | None:
-        """The noise of a query at a level; None where it is not measured."""
-        return self.planned.get((level, query))
+    def values(self, level: str, query: str, units: range | None = None) -> Ints:
+        """Every answer of some units to a query, or of all, in the order of the stream.
 
-    def open(self) -> Measurements:
-        """Itself: see ``MeasurementFiles``."""
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
-
-    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
-        """The problem with noisy answers: to its variables, and to groups that hold any of them."""
-        true = self._true(level.name, problem.child)
-        return with_answers(
-            level,
-            problem,
-            detail=lambda unit, cell: self._detail(level.name, unit, cell, true),
-            groups=lambda query, unit, group: self._groups(level.name, query, unit, group, true),
-        )
-
-    def values(self, level: str, query: str, units: range) -> Ints:
-        """Every answer of some units to a query: units x answers."""
-        return self.cells(level, units) if query == CELLS else self.margin(level, query, units)
-
-    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
-        """The answers of some (unit, answer) pairs."""
-        if query == CELLS:
-            return self.detail(level, unit, group)
-        return self.groups(level, query, unit, group)
-
-    def said(self) -> dict[str, str]:
-        """Nothing: they are used as they were drawn."""
-        return {}
-
-    def weighted(self, level: LevelPlan) -> LevelPlan:
-        """The plan itself: its weights are those of the noise."""
-        return level
-
-    def margin(self, level: str, query: str, units: range | None = None) -> Ints:
-        """Noisy answers of a marginal in some units, or all: units x groups."""
-        size, of_cell = self._asked[query]
-        return self._whole(level, query, units, possible=np.ones(size, dtype=bool), of_cell=of_cell)
-
-    def cells(self, level: str, units: range | None = None) -> Ints:
-        """Noisy detailed answers of some units, or all: units x cells, structural zeros 0."""
-        schema = self._truth.schema
-        every = np.arange(schema.size, dtype=np.int64)
-        return self._whole(level, CELLS, units, possible=schema.possible, of_cell=every)
-
-    def _whole(
-        self, level: str, query: str, units: range | None, *, possible: Flags, of_cell: Ints
-    ) -> Ints:
-        """Every answer of some units, in the order of the stream; 0 where nobody is possible."""
+        Units x answers; 0 where nobody is possible, and in units without a share.
+        """
+        possible, of_cell = self._asked[query]
         units, size = range(self._truth.units(level)) if units is None else units, len(possible)
         positions = range(units.start * size, units.stop * size)
-        stream = self._stream(level, query, size)
         number = np.arange(units.start, units.stop)
         unit = np.repeat(number, size) if level in self.classes else None
-        answers = self._noisy(level, query, stream, unit, positions).reshape(-1, size)
+        answers = self._noisy(level, query, unit, positions).reshape(-1, size)
         if not possible.all():
             answers *= possible
         rows = self._truth.rows(level, units)
         kernels.add_true_rows(rows.start, rows.cell, rows.value, of_cell, answers)
         return self._without_others(level, number, answers)
 
-    def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
-        """Noisy answers of some (unit, group) pairs of a marginal; pairs of a unit in a row.
+    def picker(self, level: str, unit: Ints) -> Callable[[str, Ints, Ints], Ints]:
+        """What gives single answers of some units, whose truth is read once for all queries.
 
-        Always summed over the full truth of the unit.
+        A group is always summed over the full truth of its unit.
         """
-        return self._groups(level, query, unit, group, self._true(level, unit))
-
-    def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
-        """Noisy detailed answers of some (unit, cell) pairs of a level."""
-        return self._detail(level, unit, cell, self._true(level, unit))
-
-    def _groups(self, level: str, query: str, unit: Ints, group: Ints, true: TrueRows) -> Ints:
-        (size, of_cell), (first, rows) = self._asked[query], true
-        stream = self._stream(level, query, size)
-        answers = self._noisy(level, query, stream, unit, unit * size + group)
-        kernels.add_true_groups(
-            rows.start, rows.cell, rows.value, of_cell, size, unit - first, group, answers
-        )
-        return self._without_others(level, unit, answers)
-
-    def _detail(self, level: str, unit: Ints, cell: Ints, true: TrueRows) -> Ints:
-        cells, (first, rows) = self._truth.schema.size, true
-        stream = self._stream(level, CELLS, cells)
-        answers = self._noisy(level, CELLS, stream, unit, unit * cells + cell)
-        kernels.add_truth(rows.start, rows.cell, rows.value, unit - first, cell, answers)
-        return self._without_others(level, unit, answers)
-
-    def _true(self, level: str, unit: Ints) -> TrueRows:
-        """The counts of all units from the first to the last of some."""
         first, last = (int(unit.min()), int(unit.max()) + 1) if len(unit) else (0, 0)
-        return first, self._truth.rows(level, range(first, last))
+        rows = self._truth.rows(level, range(first, last))
 
-    def _stream(self, level: str, query: str, size: int) -> Stream:
-        """The noise of a query with so many answers in each unit."""
-        return Stream(level=level, query=query, size=self._truth.units(level) * size)
+        def picked(query: str, unit: Ints, group: Ints) -> Ints:
+            possible, of_cell = self._asked[query]
+            size = len(possible)
+            answers = self._noisy(level, query, unit, unit * size + group)
+            true, where = (rows.start, rows.cell, rows.value), (unit - first, group)
+            if query == CELLS:
+                kernels.add_truth(*true, *where, answers)
+            else:
+                kernels.add_true_groups(*true, of_cell, size, *where, answers)
+            return self._without_others(level, unit, answers)
 
-    def _noisy(
-        self, level: str, query: str, stream: Stream, unit: Ints | None, index: DrawPositions
-    ) -> Ints:
+        return picked
+
+    def _noisy(self, level: str, query: str, unit: Ints | None, index: DrawPositions) -> Ints:
         """The noise of some answers, by the law of each answer's unit, each law in a stream."""
-        if (planned := self.noise_of(level, query)) is None:
+        if (planned := self.planned.get((level, query))) is None:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
+        size = self._truth.units(level) * len(self._asked[query][0])
+        stream = Stream(level=level, query=query, size=size)
         if level not in self.classes:
             return self._draw(planned.law, stream, index)
         noise = np.zeros(len(index), dtype=np.int64)
@@ -215,53 +165,6 @@ class Measurements:
         if law is None:
             return np.zeros(len(index), dtype=np.int64)
         return self._noise.draw_at(stream, law, draw=self._run, index=index)
-
-
-class MeasurementFiles:
-    """Where measurements are made from: small, and without a count or a key, so that it travels.
-
-    Who gets it opens the files of the truth, and the key in its own file.
-    """
-
-    def __init__(
-        self,
-        truth: TruthFiles,
-        settings: TopDownSettings,
-        planned: Planned,
-        classes: Classes,
-        noise: Noise,
-        run: int,
-    ) -> None:
-        self._parts = (truth, settings, planned, classes, noise, run)
-        self._opened: Measurements | None = None
-
-    def open(self) -> Measurements:
-        """The measurements, in this process."""
-        if self._opened is None:
-            truth, settings, planned, classes, noise, run = self._parts
-            self._opened = Measurements(
-                truth, settings, noise, run=run, planned=planned, classes=classes
-            )
-        return self._opened
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (MeasurementFiles, self._parts)
-
-
-def measured(
-    truth: Mapping[str, Counts] | TruthFiles,
-    settings: TopDownSettings,
-    noise: Noise,
-    geography: Geography,
-    *,
-    run: int,
-) -> Measurements | MeasurementFiles:
-    """The measurements of a run; those of a truth in files may be opened by other processes."""
-    if not isinstance(truth, TruthFiles):
-        return Measurements(truth, settings, noise, run=run)
-    planned = planned_noise(settings, truth.schema, geography)
-    classes = unit_classes(settings, geography)
-    return MeasurementFiles(truth, settings, planned, classes, noise, run)
 
 
 def mark_of(noise: Noise) -> bytes:

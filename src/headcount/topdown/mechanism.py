@@ -60,11 +60,7 @@ from headcount.topdown._tighten import refuse_fixed_units, tighten
 from headcount.topdown._written import WrittenFiles
 from headcount.topdown.choices import QuartersBounds, TableBounds
 from headcount.topdown.descend import Descent, descend
-from headcount.topdown.measure import (
-    distance_to_truth,
-    mark_of,
-    measured,
-)
+from headcount.topdown.measure import Measurements, distance_to_truth, mark_of
 from headcount.topdown.parts import PartFiles
 from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import (
@@ -405,7 +401,7 @@ class TopDown(TopDownSettings, PostTabular):
                 restrictions = bounds_in_files(restrictions, place)
             del levels, counts  # as large as the truth
             for run in runs:
-                measurements = measured(truth, settings, noise, tree, run=run)
+                measurements = Measurements(truth, settings, noise, run=run, geography=tree).answers
                 parts = written = None
                 if (work := context.workspace) is not None:
                     parts = PartFiles(work, run, made_from=made_from)

@@ -21,6 +21,7 @@ from headcount.release.frames import LevelTable
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
+from headcount.topdown.answers import Nudge
 from headcount.topdown.choices import TableBounds
 from headcount.topdown.from_measurements import PublishedStart, estimate_from
 from headcount.topdown.measure import Measurements
@@ -91,15 +92,31 @@ def rerun(
         made = quiet.run(counts, noise, runs=range(run, run + 1), context=context)
         return {level: tables[0] for level, tables in made.tables.items()}
     laid = how.mechanism.laid(counts) if counts.geography.spine is not None else counts
-    answers = Measurements(
-        every_level(laid),
-        how.mechanism,
-        noise,
-        run=run,
-        planned=how.answers.planned,
-        classes=how.answers.classes,
+    planned, classes = how.answers.planned, how.answers.classes
+    drawn = Measurements(
+        every_level(laid), how.mechanism, noise, run=run, planned=planned, classes=classes
     )
-    return estimate_from(replace(how, answers=answers), context=context).tables
+    return estimate_from(replace(how, answers=drawn.answers), context=context).tables
+
+
+def nudged(start: PublishedStart, noise: Noise, *, run: int, part: float) -> PublishedStart:
+    """The same start, from answers with some more noise; each run has other noise.
+
+    How far does a release follow its answers? Whoever has them can add noise of the same law and
+    estimate again. That looks at published files only, so it costs no privacy.
+    """
+    from scipy.sparse import csr_array
+
+    places, schema = start.measurements.geography, start.measurements.schema
+    empty = csr_array((places.size(places.leaf), schema.size), dtype=int)
+    nobody = Counts(schema, places, places.leaf, empty)
+    if places.spine is not None:
+        nobody = start.mechanism.laid(nobody)
+    planned, classes = start.answers.planned, start.answers.classes
+    fresh = Measurements(
+        every_level(nobody), start.mechanism, noise, run=run, planned=planned, classes=classes
+    )
+    return replace(start, answers=replace(start.answers, nudge=Nudge(fresh, part)))
 
 
 def _same_places(release: CountsRelease, start: PublishedStart) -> Geography:

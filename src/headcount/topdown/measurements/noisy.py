@@ -6,7 +6,7 @@ but what is published exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -54,6 +54,8 @@ from headcount.topdown.solve.batch import NO_BOUND
 
 UNITS_AT_ONCE = 1 << 14
 """Units that are looked at together when all are."""
+NUMBERS_AT_ONCE = 1 << 22
+"""Answers that are read together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,24 @@ class NoisyMeasurements:
             size = self.queries[query].size(self.schema)
             return np.zeros((len(units), size), dtype=np.int64)
         return table.numbers(query, units)
+
+    def picker(self, level: str, unit: Ints) -> Callable[[str, Ints, Ints], Ints]:
+        """What gives the answers of some (unit, answer) pairs, read some units at a time."""
+        del unit  # nothing is kept open
+
+        def picked(query: str, unit: Ints, group: Ints) -> Ints:
+            found = np.zeros(len(unit), dtype=np.int64)
+            if not len(unit):
+                return found
+            step = max(1, NUMBERS_AT_ONCE // self.queries[query].size(self.schema))
+            for first in range(int(unit.min()), int(unit.max()) + 1, step):
+                some = range(first, min(first + step, int(unit.max()) + 1))
+                own = np.flatnonzero((unit >= some.start) & (unit < some.stop))
+                if len(own):
+                    found[own] = self.values(level, query, some)[unit[own] - first, group[own]]
+            return found
+
+        return picked
 
     def variances(self, level: str, query: str, units: range) -> Floats:
         """The variance of each of these answers; NaN for units without any."""
