@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.figures import Reading, timed
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.memory import peak_memory
 from headcount.population import Population
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
+from headcount.processes import peak_memory
 from headcount.release import TablesRelease
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.tabulate import Counts
@@ -67,8 +68,7 @@ def _people(people: int) -> Population:
     rng = np.random.default_rng(SEED)
     return Population(
         "uniform",
-        SCHEMA,
-        geography,
+        Domain(SCHEMA, geography),
         unit=rng.integers(0, units, people).astype(np.int32),
         cell=rng.integers(0, SCHEMA.size, people).astype(np.int32),
     )

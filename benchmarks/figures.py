@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from time import perf_counter, process_time
 from typing import TypeVar
 
-from headcount.memory import peak_memory
+from headcount.processes import peak_memory
 
 T = TypeVar("T")
 

@@ -11,14 +11,13 @@ from benchmarks.figures import Reading
 from benchmarks.golden_2020 import Golden2020, Verdict2020, judge_2020
 from benchmarks.golden_files import Golden, golden_problems
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch, violation
 from headcount.topdown.solve.check import violations
 from headcount.topdown.solve.failsafe import estimate, round_kept
-from headcount.topdown.solve.leastsquares import least_squares
-from headcount.topdown.solve.objective import objective, violation
-from headcount.topdown.solve.outcome import Status
+from headcount.topdown.solve.leastsquares import Status, least_squares
 from headcount.topdown.solve.rounding import RoundingMethod, round_batch
 from tests.support.dense import on_variables, reopen, to_dense
+from tests.support.solver_answers import objective
 
 ABOVE = 1e-6
 """How much our objective may lie above the stored one, relative, and a distance, absolute."""

@@ -11,18 +11,17 @@ import numpy as np
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.errors import InputError
 from headcount.topdown.choices import LevelPasses
-from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch, family_margins, violation
 from headcount.topdown.solve.check import violations
-from headcount.topdown.solve.general import programme, solve_clarabel
-from headcount.topdown.solve.objective import family_margins, objective, violation
-from headcount.topdown.solve.outcome import Status
-from headcount.topdown.solve.passes import FitPass, fitting, solve_passes
-from headcount.topdown.solve.target_rounding import (
+from headcount.topdown.solve.leastsquares import Status, programme, solve_clarabel
+from headcount.topdown.solve.passes import FitPass, fitting
+from headcount.topdown.solve.rounding import (
     RoundPass,
     margin_counts,
     round_passes,
 )
 from tests.support.dense import Margin, from_dense, groups_keeping, on_variables, to_dense
+from tests.support.solver_answers import objective, solve_passes
 
 SHAPE = (2, 2, 2, 3)  # hhgq, voting age, hispanic, race
 QUERIES = {

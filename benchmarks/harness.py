@@ -17,7 +17,7 @@ from benchmarks.figures import Reading, Result, apart
 from headcount._version import __version__
 from headcount.errors import ConfigError
 from headcount.files import write_text_atomic
-from headcount.memory import machine_memory
+from headcount.processes import machine_memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from benchmarks.noisy_trees import (
     settings,
 )
 from headcount.arrays import Floats, Ints
+from headcount.domain import Domain
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
 from headcount.run.interval_table import IntervalFacts
@@ -40,8 +41,8 @@ from headcount.tabulate import Counts, Query, every_cell
 from headcount.topdown.from_measurements import estimate_from, start_from
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.units import AnswerVariances
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
+from headcount.topdown.linear.variances import AnswerVariances
 
 QUICK = {"replicates": 40, "share": 0.005}
 LOSSES: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -141,12 +142,12 @@ def _released(name: str, keys: dict[str, Any]) -> Iterator[Reading]:
     chance, geography = np.random.default_rng(SEED), places()
     shape = (geography.size("block"), SCHEMA.size)
     people = chance.poisson(chance.gamma(0.3, 20, size=shape))
-    counts = Counts(SCHEMA, geography, "block", csr_array(people))
+    counts = Counts(Domain(SCHEMA, geography), "block", csr_array(people))
     mechanism = settings(**keys)
     noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", b"made-up", name.encode())
     with TemporaryDirectory() as folder:
         context = Context(measurements=Path(folder))
-        mechanism.run(counts, noise, runs=range(1), context=context)
+        mechanism.on(counts.domain).run(counts, noise, runs=range(1), context=context)
         _describe(mechanism, counts, Path(folder))
         start = start_from(folder)
         release = estimate_from(start)
@@ -165,11 +166,10 @@ def _describe(mechanism: Any, counts: Counts, folder: Path) -> None:
     from headcount.release import CountsRelease
 
     release = CountsRelease(
-        schema=counts.schema,
-        geography=counts.geography,
+        domain=counts.domain,
         tables={level: counts.at(level).matrix for level in counts.geography.levels},
         mechanism=repr(mechanism),
-        guarantee=mechanism.guarantee(counts.schema, counts.geography),
+        guarantee=mechanism.on(counts.domain).guarantee,
         key_kind="seed",
         backend="table",
         notes={},

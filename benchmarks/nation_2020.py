@@ -139,7 +139,7 @@ def run_nation(
             truth = Tabulated.of(counts)
         peak()
         with _timed(stages, "check"):
-            mechanism.check(counts)
+            mechanism.on(counts.domain).check(counts)
         with _timed(stages, "protect"):
             work = storage_at(out / "work")
             context = Context(engine=LocalEngine(workers), workspace=work, curator=out)

@@ -14,8 +14,9 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.compiled import kernel
+from headcount.domain import Domain
 from headcount.geography import Geography
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.schema import Schema, load_schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import sparse_counts
@@ -68,7 +69,9 @@ def county_2020(tracts: int, *, seed: int) -> Counts:
         for part in (blocks.quarters.occupied, blocks.quarters.vacant)
     )
     quarters = Quarters(geography, "hhgq", occupied, vacant)
-    return Counts(blocks.schema, geography, "tract", blocks.at("tract").matrix, quarters=quarters)
+    return Counts(
+        Domain(blocks.schema, geography), "tract", blocks.at("tract").matrix, quarters=quarters
+    )
 
 
 def _filled(geography: Geography, share: float, chance: np.random.Generator) -> Counts:
@@ -79,7 +82,7 @@ def _filled(geography: Geography, share: float, chance: np.random.Generator) -> 
     matrix = sparse_counts(start, cell, count, cells=schema.size)
     homes = np.maximum(occupied[:, 0] // 10, 0)
     quarters = Quarters(geography, "hhgq", occupied, homes)
-    return Counts(schema, geography, geography.leaf, matrix, quarters=quarters)
+    return Counts(Domain(schema, geography), geography.leaf, matrix, quarters=quarters)
 
 
 def _places(sizes: Mapping[str, int], largest: int, chance: np.random.Generator) -> Geography:

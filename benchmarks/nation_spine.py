@@ -31,9 +31,8 @@ def along_made_up_spine(counts: Counts, *, seed: int) -> Counts:
     assert counts.quarters is not None
     spine = optimised_spine(_blocks(counts, np.random.default_rng([seed, 6])), name="nation")
     geography = replace(counts.geography, spine=spine)
-    return replace(
-        counts, geography=geography, quarters=replace(counts.quarters, geography=geography)
-    )
+    domain = replace(counts.domain, geography=geography)
+    return replace(counts, domain=domain, quarters=replace(counts.quarters, geography=geography))
 
 
 def _blocks(counts: Counts, chance: np.random.Generator) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from benchmarks.neighbour_files import (
 from headcount.arrays import Ints
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
-from headcount.mechanisms import Measured
+from headcount.mechanisms import PlannedMeasurement
 from headcount.privacy import (
     Loss,
     PureLoss,
@@ -233,8 +233,7 @@ def _levels(counts: Counts) -> dict[str, Counts]:
 def _compared(
     kind: str, mechanism: str, unit: UnitOfPrivacy, here: Prepared, there: Prepared
 ) -> NeighbourCase:
-    schema, geography = here.counts.schema, here.counts.geography
-    measured = here.mechanism.plan(schema, geography)
+    measured = here.design.plan
     moved = tuple(_moved(one, unit, here, there) for one in measured)
     stated = _stated(here, unit)  # None if nothing that is measured can change
     pure = stated is None or isinstance(stated, PureLoss)
@@ -245,11 +244,10 @@ def _compared(
 
 
 def _stated(planned: Prepared, unit: UnitOfPrivacy) -> Loss | None:
-    guarantee = planned.mechanism.guarantee(planned.counts.schema, planned.counts.geography)
-    return guarantee.loss_for(unit)
+    return planned.design.guarantee.loss_for(unit)
 
 
-def _moved(one: Measured, unit: UnitOfPrivacy, here: Prepared, there: Prepared) -> Moved:
+def _moved(one: PlannedMeasurement, unit: UnitOfPrivacy, here: Prepared, there: Prepared) -> Moved:
     difference = _answers(one, here) - _answers(one, there)
     l1, l2_squared = int(np.abs(difference).sum()), int((difference**2).sum())
     if one.distance:
@@ -258,7 +256,7 @@ def _moved(one: Measured, unit: UnitOfPrivacy, here: Prepared, there: Prepared) 
     return Moved(one.level, one.query, l1, l2_squared, most.l1, most.l2_squared)
 
 
-def _answers(one: Measured, planned: Prepared) -> Ints:
+def _answers(one: PlannedMeasurement, planned: Prepared) -> Ints:
     counts = planned.counts.at(one.level)
     matrix: Any = counts.matrix
     if one.query != CELLS and not one.distance:
@@ -271,7 +269,11 @@ def _answers(one: Measured, planned: Prepared) -> Ints:
 
 
 def _loss(
-    measured: Sequence[Measured], moved: Sequence[Moved], unit: UnitOfPrivacy, *, pure: bool
+    measured: Sequence[PlannedMeasurement],
+    moved: Sequence[Moved],
+    unit: UnitOfPrivacy,
+    *,
+    pure: bool,
 ) -> Fraction:
     """What these distances cost with the noise of the plan: epsilon, or rho."""
     total = Fraction(0)

@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.pool import AGES, GROUPS, QUERIES
 from headcount.addresses import step_words
 from headcount.arrays import Floats, Ints
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.noise import KeyedNoise, Law, RunKey
 from headcount.schema import Attribute, Schema, impossible
@@ -26,7 +27,7 @@ from headcount.tabulate.counts import every_level
 from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.answers import Classes, Planned, unit_classes
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
-from headcount.topdown.linear.units import AnswerClasses, AnswerVariances, unit_paths
+from headcount.topdown.linear.variances import AnswerClasses, AnswerVariances, unit_paths
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.planned import PlannedNoise, planned_noise
@@ -100,7 +101,7 @@ class NoisyTree:
     @cached_property
     def errors(self) -> ExpectedErrors:
         """What the plan says of them."""
-        return ExpectedErrors.of(self.mechanism, self.schema, self.geography)
+        return self.mechanism.on(Domain(self.schema, self.geography)).errors
 
     @cached_property
     def completed(self) -> TopDown:
@@ -150,7 +151,7 @@ class NoisyTree:
         from scipy.sparse import csr_array
 
         leaves = np.tile(PEOPLE * self.schema.possible, (self.geography.size("block"), 1))
-        counts = Counts(self.schema, self.geography, "block", csr_array(leaves))
+        counts = Counts(Domain(self.schema, self.geography), "block", csr_array(leaves))
         levels, exact = every_level(counts), {pair: self.true(*pair) for pair in self._exact}
         settings = step_words(self.completed).encode()
         noise = KeyedNoise(RunKey.from_seed(seed), "intervals", b"made-up", settings)

@@ -22,11 +22,12 @@ import polars as pl
 
 from benchmarks.peer_tree import find_levels
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.geography.build import Prefixes, build_geography, place_rows
+from headcount.geography.geography import Prefixes, build_geography, place_rows
 from headcount.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.schema import Attribute, Schema
 
 CODE = "geocode"
@@ -157,8 +158,7 @@ def _population(
     quarters = _numbers(units, units.columns[1:])[order]
     population = Population(
         name=name,
-        schema=schema,
-        geography=geography,
+        domain=Domain(schema, geography),
         unit=place_rows(truth[CODE], geography, name=f"{name}_truth_cells.csv"),
         cell=np.ravel_multi_index(tuple(codes.T), schema.shape).astype(np.int32),
         count=_numbers(truth, ["count"])[:, 0],

@@ -19,11 +19,12 @@ from benchmarks.figures import Reading, apart
 from benchmarks.intervals import LEAST_UNITS, LOSSES, ZEROS, nation_tree
 from benchmarks.noisy_trees import WITH_ZEROS, NoisyTree, all_at_once, places, settings
 from benchmarks.product_2020 import preset_2020
+from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.geography import Geography
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.plan import plan, suggested
+from headcount.run.plan import plan
 from headcount.schema import load_schema
 from headcount.tabulate import Counts
 
@@ -80,13 +81,13 @@ def _released(name: str, tree: NoisyTree) -> dict[tuple[str, str], float]:
     chance, geography, schema = np.random.default_rng(SEED), tree.geography, tree.schema
     shape = (geography.size("block"), schema.size)
     people = chance.poisson(chance.gamma(0.3, 20, size=shape)) * schema.possible
-    counts = Counts(schema, geography, "block", csr_array(people))
+    counts = Counts(Domain(schema, geography), "block", csr_array(people))
     squares: dict[tuple[str, str], float] = {}
     for seed in range(RELEASES):
         noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"made-up", name.encode())
         context = Context(engine=LocalEngine(1))
-        made = tree.mechanism.run(counts, noise, runs=range(1), context=context)
-        off = np.asarray(made.dense("block")[0]) - people
+        made = tree.mechanism.on(counts.domain).run(counts, noise, runs=range(1), context=context)
+        off = np.asarray(made.as_counts().dense("block")[0]) - people
         for pair, errors in tree.summed(off.astype(np.float64)).items():
             noisy = tree.cells_of(pair[1]) > 0
             squares[pair] = squares.get(pair, 0.0) + float(np.mean(errors[:, noisy] ** 2))
@@ -108,12 +109,13 @@ def seconds_of_nation(share: float) -> list[Reading]:
     codes = [np.array(["0"]), *(np.arange(len(one)).astype(str) for one in parents[1:])]
     geography = Geography(levels, tuple(map(np.sort, codes)), tuple(parents))
     wall, cpu = perf_counter(), process_time()
-    plan(preset, schema, geography)
+    domain = Domain(schema, geography)
+    plan(preset, domain)
     cpu, wall = process_time() - cpu, perf_counter() - wall
     about = f"{geography.size('block'):,} blocks"
     found = [Reading(f"{about}: plan", cpu, "s of CPU", f"{wall:.2f} s", at_most=SECONDS)]
     for goal in ("balanced", "minimax"):
         began = process_time()
-        suggested(preset, schema, geography, goal=goal)
+        preset.on(domain).suggested(goal)
         found.append(Reading(f"{about}: shares, {goal}", process_time() - began, "s of CPU"))
     return found

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.figures import Reading
 from headcount.arrays import Floats
+from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError
 from headcount.mechanisms import Context
@@ -106,7 +107,7 @@ def read_file(path: Path) -> Counts | None:
     import polars as pl
     from scipy.sparse import csr_array
 
-    from headcount.geography.build import CodeColumns, build_geography
+    from headcount.geography.geography import CodeColumns, build_geography
 
     frame = pl.read_parquet(path)
     cells = [f"{group}_{age}" for group in GROUPS for age in AGES]
@@ -121,7 +122,7 @@ def read_file(path: Path) -> Counts | None:
     schema = Schema((Attribute("group", GROUPS), Attribute("age", AGES)))
     table = np.zeros((geography.size(geography.leaf), schema.size), dtype=np.int64)
     table[leaf] = frame.select(cells).to_numpy()
-    return Counts(schema, geography, geography.leaf, csr_array(table))
+    return Counts(Domain(schema, geography), geography.leaf, csr_array(table))
 
 
 def settings_for(counts: Counts) -> Iterator[SplitOfLoss]:
@@ -195,8 +196,10 @@ def _made(
     """The table of every level, from the same noise whatever the way."""
     noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"pool", rho.encode())
     mechanism = TopDown(rho=Fraction(rho), pool=way == POOLED, **setting.keys)
-    made = mechanism.run(counts, noise, runs=range(1), context=Context(engine=LocalEngine(1)))
-    return {level: one[0] for level, one in made.tables.items()}
+    made = mechanism.on(counts.domain).run(
+        counts, noise, runs=range(1), context=Context(engine=LocalEngine(1))
+    )
+    return {level: one[0] for level, one in made.as_counts().tables.items()}
 
 
 def _change(

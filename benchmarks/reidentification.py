@@ -9,12 +9,19 @@ from itertools import islice
 import polars as pl
 
 from benchmarks.figures import Reading, timed
-from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
-from headcount.evaluation.agreement import agreement
-from headcount.evaluation.attackers import commercial_attacker, perfect_attacker, true_records
-from headcount.evaluation.reidentified import ALL, RECORDS, reidentified
+from headcount.evaluation.reidentified import (
+    ALL,
+    MODAL,
+    PROPORTIONAL,
+    RECORDS,
+    agreement,
+    commercial_attacker,
+    perfect_attacker,
+    reidentified,
+    true_records,
+)
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
@@ -49,13 +56,13 @@ def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
             noise = KeyedNoise(RunKey.from_seed(SEED), mechanism.name, bytes(32), bytes(32))
             released = protect(data, mechanism, noise).table(tree.leaf)
             records = records_of(released, truth.features)
-        same = agreement(records, truth, blocks=blocks)[ALL]
+        same = agreement(records, truth, blocks=blocks).row(0, named=True)  # all blocks
         readings.append(
             Reading(
                 f"{method}: binned agreement",
-                same.binned_percent,
+                100 * same["binned"] / same["people"],
                 "%",
-                f"exact {same.exact_percent:.1f} %",
+                f"exact {100 * same['exact'] / same['people']:.1f} %",
             )
         )
         for known in attackers:

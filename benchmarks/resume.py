@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.figures import Reading
 from benchmarks.nation_files import write_nation
-from headcount.engines.handed import HANDED
+from headcount.engines import HANDED
 from headcount.engines.spark import lacking
 from headcount.errors import HeadcountError
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy, ZCDPLoss

@@ -11,8 +11,14 @@ import numpy as np
 from benchmarks.figures import Reading, timed
 from benchmarks.suppression_workloads import census_tables, folder_tables
 from headcount.arrays import Flags
-from headcount.evaluation.suppressed import WITNESSES, Attacker, audit_release, audit_withheld
-from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
+from headcount.evaluation.suppressed import (
+    WITNESSES,
+    Attacker,
+    WitnessAudit,
+    audit_release,
+    audit_withheld,
+    check_witnesses,
+)
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.mechanism import Suppression

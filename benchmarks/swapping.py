@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.figures import Reading, peak_gib, timed
 from headcount.mechanisms import protect
+from headcount.mechanisms.swapping.households import Swapped, SwapReport
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
-from headcount.mechanisms.swapping.report import Swapped, SwapReport
 from headcount.mechanisms.swapping.risk import Risk
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey

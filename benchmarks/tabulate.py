@@ -13,7 +13,7 @@ import polars as pl
 from benchmarks.figures import Reading, apart, timed
 from benchmarks.nation_2020 import watched_memory
 from headcount.errors import ConfigError
-from headcount.geography.build import Prefixes
+from headcount.geography.geography import Prefixes
 from headcount.tabulate import Counts, Tabulated
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def count_file(path: Path, counts: Path) -> dict[str, Any]:
 
 def people_table(path: Path) -> Any:
     """The file as a config describes it."""
-    from headcount.population.attribute_column import AttributeColumn
+    from headcount.population.columns import AttributeColumn
     from headcount.population.people_table import TableOfPeople
 
     attributes = [AttributeColumn(name=one.name, levels=one.levels) for one in _attributes()]

@@ -11,7 +11,7 @@ from benchmarks.figures import Reading, timed
 from headcount.arrays import Ints
 from headcount.solve.mip import Program, load, optimum
 from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.integer_programs import rounding_program
 from headcount.topdown.solve.leastsquares import least_squares
 from headcount.topdown.solve.network import SCALE, split
 from headcount.topdown.solve.rounding import round_batch

@@ -10,12 +10,11 @@ import numpy as np
 from benchmarks.figures import Reading, timed
 from headcount.arrays import Floats
 from headcount.errors import ConfigError
-from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.general import Programme, programme
-from headcount.topdown.solve.leastsquares import least_squares
-from headcount.topdown.solve.objective import objective, violation
+from headcount.topdown.solve.batch import Batch, violation
+from headcount.topdown.solve.leastsquares import Programme, least_squares, programme
 from tests.support.dense import side_by_side
 from tests.support.problems import SETTINGS, problem
+from tests.support.solver_answers import objective
 
 PROBLEMS = 30
 QUICK = {"problems": 2}

@@ -13,7 +13,7 @@ import headcount as hc
 
 households = hc.towns(people=1000, counties=1, seed=3)
 population = hc.to_population(households, ("age", "sex", "race", "hispanic"))
-attacker = hc.Reidentify()
+attacker = "reidentification"
 
 # %% [markdown]
 # Counts published as they are, and the same counts protected.

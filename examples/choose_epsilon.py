@@ -11,7 +11,7 @@ from fractions import Fraction
 import polars as pl
 
 import headcount as hc
-from headcount.noise.reach import reach
+from headcount.noise.laws import reach
 
 units = pl.DataFrame(
     {
@@ -20,7 +20,7 @@ units = pl.DataFrame(
     }
 )
 nobody = units.with_columns(sex=pl.lit("female"), age=pl.lit(0))
-domain = hc.read(
+population = hc.read(
     nobody,
     geography=["county", "tract"],
     attributes={"sex": hc.levels("female", "male"), "age": hc.bins(0, 18, 65)},
@@ -34,7 +34,7 @@ domain = hc.read(
 # %%
 rows = []
 for epsilon in (Fraction(1, 2), 1, 2, 4, 8):
-    plan = hc.TopDown(epsilon=epsilon).plan(domain.schema, domain.geography)
+    design = hc.TopDown(epsilon=epsilon).on(population.domain)
     rows += [
         {
             "epsilon": float(epsilon),
@@ -42,7 +42,7 @@ for epsilon in (Fraction(1, 2), 1, 2, 4, 8):
             "query": one.query,
             "within": reach(one.law),
         }
-        for one in plan
+        for one in design.plan
     ]
 answers = pl.DataFrame(rows)
 answers.pivot("epsilon", index=["level", "query"], values="within")

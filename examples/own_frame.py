@@ -41,7 +41,7 @@ population
 # %% [markdown]
 # TopDown measures totals, attributes and their combinations at every level, with noise from the
 # operating system, and makes counts of them that add up. Nothing is recorded in a ledger here: for
-# a release that is published, write a config and use `headcount protect`, or `hc.protect_run`.
+# a release that is published, write a config and use `headcount protect`, or `hc.protect`.
 
 # %%
 release = hc.protect(population, hc.TopDown(epsilon=1))

@@ -13,11 +13,10 @@ from numba.core import types
 
 import headcount
 from headcount.compiled import Kernel, _names, kernel
-from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._need import couples_for, partners_for
-from headcount.mechanisms.swapping._settling import settle
+from headcount.mechanisms.swapping._need import Fits, couples_for, partners_for
+from headcount.mechanisms.swapping._pairing import settle
 from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
-from headcount.population._cuts import last_cut
+from headcount.population.text_files import last_cut
 from headcount.testing import warm
 from headcount.topdown.solve.leastsquares import least_squares
 from headcount.topdown.solve.rounding import round_batch

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 import headcount as hc
+from headcount.attacks.linkage import Link
 from headcount.errors import ConfigError, InputError, PrivacyError
+from headcount.noise import KeyedNoise, RunKey
 from headcount.report.model import Figure
 from headcount.report.notebook import MOST_ROWS, shown
 
@@ -64,7 +66,7 @@ def test_a_seed_makes_the_same_release_again_and_says_that_it_is_not_private(
     assert np.array_equal(again.at("tract"), release.at("tract"))
     assert release.key_kind == "seed"
     assert release.guarantee.sentences()[0].startswith("NOT PRIVATE, do not publish")
-    noise = hc.KeyedNoise(hc.RunKey.from_seed(1), "topdown", b"", b"")
+    noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"", b"")
     with pytest.raises(PrivacyError, match="protect: found noise and a seed, expected one or the"):
         hc.protect(people, hc.TopDown(epsilon=Fraction(1)), noise, seed=1)
 
@@ -192,7 +194,7 @@ WRONG: dict[str, tuple[type[Exception], Callable[..., object]]] = {
     ),
     "release: found a Population, expected a release first": (
         InputError,
-        lambda one: API.attack(one.people, one.release, hc.Link()),
+        lambda one: API.attack(one.people, one.release, Link()),
     ),
     "truth: found a DataFrame, expected the Population that was protected": (
         InputError,
@@ -200,7 +202,7 @@ WRONG: dict[str, tuple[type[Exception], Callable[..., object]]] = {
     ),
     "attack: found the class Link, expected an attack with its settings": (
         InputError,
-        lambda one: API.attack(one.release, one.people, hc.Link),
+        lambda one: API.attack(one.release, one.people, Link),
     ),
     "eror: expected one of .*did you mean 'error'": (KeyError, lambda one: one.evaluation["eror"]),
     r"found level 'tracts', expected .*\(did you mean 'tract'\?\)": (

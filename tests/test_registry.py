@@ -41,7 +41,7 @@ class Unused(Attack):
 class Plain(PreTabular):
     name = "own"
     def apply(self, population, noise, *, run, context): ...
-    def guarantee(self, schema, geography): ...
+    def on(self, domain): ...
 """
 
 
@@ -175,7 +175,7 @@ def test_a_part_that_cannot_be_used_says_whose_it_is(folder: Path, value: str, s
     ("registry", "cls", "says"),
     [
         (MECHANISMS, "Alone", ", which does not extend PreTabular or PostTabular, expected"),
-        (MECHANISMS, "Unmade", " without guarantee, run, expected a frozen dataclass"),
+        (MECHANISMS, "Unmade", " without on, run, expected a frozen dataclass"),
         (MECHANISMS, "Plain", ", which is not a frozen dataclass, expected a frozen dataclass"),
         (
             POPULATIONS,

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headcount.errors import ConfigError
-from headcount.toml_files import CONFIG, parse_toml, read_toml, to_toml
+from headcount.files import CONFIG, parse_toml, read_toml, to_toml
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 values = st.recursive(

@@ -74,7 +74,7 @@ def test_the_functions_of_topdown_that_are_given_true_counts_are_those_in_the_do
 def test_the_rooms_that_are_given_true_counts_are_those_in_the_docs():
     (sentence,) = re.findall(r"are in the rooms (.*?), and in no other", section(), re.DOTALL)
     assert {name.split("/")[0] for name in by_file(PACKAGE)} == set(
-        re.findall(r"`(\w+)/`", sentence)
+        re.findall(r"`(\w+(?:\.py)?)/?`", sentence)
     )
 
 

@@ -20,6 +20,9 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.preprocessors import Preprocessor
 
 ROOMS = {
+    "api": "Verbs",
+    "init": "Reading files",
+    "domain": "Domain",
     "schema": "Schema",
     "geography": "Geography",
     "population": "Populations",

@@ -51,21 +51,17 @@ from typing import TYPE_CHECKING, Any
 from headcount._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from headcount.api import attack as attack
+    from headcount.api import errors_of as errors_of
+    from headcount.api import estimate as estimate
+    from headcount.api import evaluate as evaluate
+    from headcount.api import protect as protect
     from headcount.attacks import Attack as Attack
-    from headcount.attacks.linkage import Link as Link
-    from headcount.attacks.reconstruction import Reconstruct as Reconstruct
-    from headcount.attacks.reidentification import Reidentify as Reidentify
-    from headcount.config.load import load_config as load_config
+    from headcount.domain import Domain as Domain
     from headcount.evaluation import Metric as Metric
-    from headcount.evaluation.attacked import attack as attack
     from headcount.evaluation.evaluate import Choice as Choice
     from headcount.evaluation.evaluate import Evaluation as Evaluation
-    from headcount.evaluation.evaluate import evaluate as evaluate
-    from headcount.evaluation.truth import Truth as Truth
     from headcount.geography import Geography as Geography
-    from headcount.geography import off_spine_distance as off_spine_distance
-    from headcount.geography.build import CodeColumns as CodeColumns
-    from headcount.geography.build import Prefixes as Prefixes
     from headcount.init.read import bins as bins
     from headcount.init.read import levels as levels
     from headcount.init.read import read as read
@@ -75,33 +71,15 @@ if TYPE_CHECKING:
     from headcount.mechanisms import PostTabular as PostTabular
     from headcount.mechanisms import PreTabular as PreTabular
     from headcount.mechanisms import Sampling as Sampling
-    from headcount.mechanisms import Tabulated as Tabulated
-    from headcount.mechanisms import protect as protect
     from headcount.mechanisms.cell_key.mechanism import CellKey as CellKey
-    from headcount.mechanisms.cell_key.table_choice import PerturbationFile as PerturbationFile
     from headcount.mechanisms.person_swapping import PersonSwapping as PersonSwapping
     from headcount.mechanisms.rounding.mechanism import Rounding as Rounding
     from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
-    from headcount.mechanisms.suppression.rules import Thresholds as Thresholds
-    from headcount.mechanisms.swapping.keys import PseudoUnits as PseudoUnits
-    from headcount.mechanisms.swapping.keys import SizeNoise as SizeNoise
     from headcount.mechanisms.swapping.mechanism import HouseholdSwapping as HouseholdSwapping
-    from headcount.mechanisms.swapping.risk import Risk as Risk
     from headcount.mechanisms.targeted_swapping import TargetedSwapping as TargetedSwapping
-    from headcount.noise import KeyedNoise as KeyedNoise
-    from headcount.noise import RunKey as RunKey
-    from headcount.population import Households as Households
     from headcount.population import Population as Population
     from headcount.population import uniform as uniform
-    from headcount.population.attribute_column import AttributeColumn as AttributeColumn
-    from headcount.population.counts import read_counts as read_counts
     from headcount.population.from_households import to_population as to_population
-    from headcount.population.household_writer import write_households as write_households
-    from headcount.population.households import read_households as read_households
-    from headcount.population.microdata import read_microdata as read_microdata
-    from headcount.population.quarters_table import read_quarters as read_quarters
-    from headcount.population.redistricting_2020 import read_persons_2020 as read_persons_2020
-    from headcount.population.redistricting_2020 import read_units_2020 as read_units_2020
     from headcount.population.towns import towns as towns
     from headcount.privacy import Guarantee as Guarantee
     from headcount.privacy import Ledger as Ledger
@@ -113,27 +91,56 @@ if TYPE_CHECKING:
     from headcount.report.finding import Finding as Finding
     from headcount.run.compare import Comparison as Comparison
     from headcount.run.compare import compare as compare
-    from headcount.run.error_report import error_report as error_report
-    from headcount.run.estimate import estimate_run as estimate_run
-    from headcount.run.evaluate import evaluate_run as evaluate_run
-    from headcount.run.intervals import intervals as intervals
     from headcount.run.plan import plan as plan
-    from headcount.run.protect import protect_run as protect_run
     from headcount.schema import Attribute as Attribute
-    from headcount.schema import Follows as Follows
-    from headcount.schema import Recode as Recode
     from headcount.schema import Schema as Schema
-    from headcount.schema import load_schema as load_schema
     from headcount.tabulate import Counts as Counts
-    from headcount.tabulate import Query as Query
-    from headcount.topdown.choices import Grouped as Grouped
-    from headcount.topdown.choices import Invariant as Invariant
-    from headcount.topdown.choices import Marginal as Marginal
-    from headcount.topdown.choices import QuartersBounds as QuartersBounds
-    from headcount.topdown.choices import TableBounds as TableBounds
-    from headcount.topdown.measurements import NoisyMeasurements as NoisyMeasurements
-    from headcount.topdown.measurements import read_measurements as read_measurements
     from headcount.topdown.mechanism import TopDown as TopDown
+
+_MOVED = {
+    "Link": "headcount.attacks.linkage.Link",
+    "Reconstruct": "headcount.attacks.reconstruction.Reconstruct",
+    "Reidentify": "headcount.attacks.reidentification.Reidentify",
+    "load_config": "headcount.config.load.load_config",
+    "Truth": "headcount.evaluation.Truth",
+    "off_spine_distance": "headcount.geography.off_spine_distance",
+    "CodeColumns": "headcount.geography.geography.CodeColumns",
+    "Prefixes": "headcount.geography.geography.Prefixes",
+    "Tabulated": "headcount.tabulate.Tabulated",
+    "PerturbationFile": "headcount.mechanisms.cell_key.tables.PerturbationFile",
+    "Thresholds": "headcount.mechanisms.suppression.rules.Thresholds",
+    "PseudoUnits": "headcount.mechanisms.swapping.keys.PseudoUnits",
+    "SizeNoise": "headcount.mechanisms.swapping.keys.SizeNoise",
+    "Risk": "headcount.mechanisms.swapping.risk.Risk",
+    "KeyedNoise": "headcount.noise.KeyedNoise",
+    "RunKey": "headcount.noise.RunKey",
+    "Households": "headcount.population.Households",
+    "AttributeColumn": "headcount.population.columns.AttributeColumn",
+    "read_counts": "headcount.population.counts.read_counts",
+    "write_households": "headcount.population.households.write_households",
+    "read_households": "headcount.population.households.read_households",
+    "read_microdata": "headcount.population.microdata.read_microdata",
+    "read_quarters": "headcount.population.counts.read_quarters",
+    "read_persons_2020": "headcount.population.redistricting_2020.read_persons_2020",
+    "read_units_2020": "headcount.population.redistricting_2020.read_units_2020",
+    "error_report": "headcount.errors_of",
+    "estimate_run": "headcount.estimate",
+    "evaluate_run": "headcount.evaluate",
+    "intervals": "headcount.run.intervals.intervals",
+    "protect_run": "headcount.protect",
+    "Follows": "headcount.schema.Follows",
+    "Recode": "headcount.schema.Recode",
+    "load_schema": "headcount.schema.load_schema",
+    "Query": "headcount.tabulate.Query",
+    "Grouped": "headcount.topdown.choices.Grouped",
+    "Invariant": "headcount.topdown.choices.Invariant",
+    "Marginal": "headcount.topdown.choices.Marginal",
+    "QuartersBounds": "headcount.topdown.choices.QuartersBounds",
+    "TableBounds": "headcount.topdown.choices.TableBounds",
+    "NoisyMeasurements": "headcount.topdown.measurements.NoisyMeasurements",
+    "read_measurements": "headcount.topdown.measurements.read_measurements",
+}
+"""Names that were here, and where each is now; they work for one version, with a warning."""
 
 
 def _homes() -> dict[str, str]:
@@ -156,6 +163,12 @@ __all__ = sorted([*_HOMES, "__version__"])
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _MOVED:
+        from warnings import warn
+
+        warn(f"headcount.{name} is now {_MOVED[name]}", DeprecationWarning, stacklevel=2)
+        module, _, now = _MOVED[name].rpartition(".")
+        return getattr(import_module(module), now)
     if name[:1].isupper():  # a mechanism that is listed nowhere
         from headcount.registry import MECHANISMS
 

@@ -1,8 +1,9 @@
-"""Processes of Python that headcount starts: none imports from the folder that it works in.
+"""This process and those that it starts: what they import, how they are stopped, their memory.
 
-That folder is often the one with the data, and a file ``polars.py`` that came with them would be
-run in place of the library. ``-P`` keeps Python from looking there; what is on the path by another
-way is left out here.
+No Python that headcount starts imports from the folder that it works in. That is often the one with
+the data, and a file ``polars.py`` that came with them would be run in place of the library. ``-P``
+keeps Python from looking there; what is on the path by another way is left out here. What cannot
+fit into memory is refused before it is begun.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from time import sleep
 from types import FrameType
 from typing import Any
+
+from headcount.errors import ConfigError
 
 HOME = Path(__file__).resolve().parents[1]
 """Where headcount itself was imported from: always right, since it is running."""
@@ -144,3 +148,84 @@ def _follow() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     sleep(PATIENCE)
     os._exit(128 + signal.SIGTERM)  # it is at something that cannot be interrupted
+
+
+SETTING = "HEADCOUNT_MEMORY"
+"""Environment variable that says how many GiB may be used, where the estimate is too careful."""
+
+_CGROUPS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def memory_limit() -> int:
+    """Bytes that this process may use: as it was told, or of machine, container and own limit."""
+    if told := os.environ.get(SETTING, ""):
+        return _told(told)
+    limits = [*_machine(), *_own_limits()]
+    for path in _CGROUPS:
+        if path.is_file() and (text := path.read_text("utf-8").strip()).isdigit():
+            limits.append(int(text))
+    if not limits:
+        raise ConfigError(
+            "environment",
+            place=SETTING,
+            found="nothing, on a system that does not say how much memory it has",
+            expected="a whole number of GiB, 1 or more",
+        )
+    return min(limits)
+
+
+def machine_memory() -> int | None:
+    """Bytes of memory of the machine, if the system says."""
+    return next(iter(_machine()), None)
+
+
+def peak_memory() -> int | None:
+    """The most bytes that this process has had in memory so far; None on Windows."""
+    if find_spec("resource") is None:
+        return None
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most << 10  # only Linux counts in KiB
+
+
+def _machine() -> list[int]:
+    if hasattr(os, "sysconf"):
+        return [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    import ctypes
+
+    if (windows := getattr(ctypes, "windll", None)) is None:
+        return []
+    status = (ctypes.c_uint64 * 8)()  # MEMORYSTATUSEX: its size, the load, then bytes; 64 in all
+    ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
+    answered = windows.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return [int(status[1])] if answered else []
+
+
+def _own_limits() -> list[int]:
+    """What the process itself is held to, on systems with such limits."""
+    if find_spec("resource") is None:
+        return []
+    import resource
+
+    found = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    return [limit for limit in found if limit != resource.RLIM_INFINITY]
+
+
+def gib(count: int) -> str:
+    """A number of bytes for a message: in GiB, or in a smaller unit where that would be 0.0."""
+    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= unit / 20:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count} bytes"
+
+
+def _told(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= len(text) <= 6 and int(text):
+        return int(text) << 30
+    raise ConfigError(
+        "environment", place=SETTING, found=repr(text), expected="a whole number of GiB, 1 or more"
+    )

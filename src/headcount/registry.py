@@ -29,7 +29,7 @@ from pathlib import Path
 from traceback import extract_tb
 
 from headcount.errors import ConfigError, HeadcountError, PluginError, did_you_mean
-from headcount.numbers import shown
+from headcount.fields import shown
 from headcount.processes import import_places
 
 OURS = "headcount"

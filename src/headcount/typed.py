@@ -23,8 +23,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from headcount.errors import ConfigError, InputError, PrivacyError, did_you_mean
-from headcount.fields import VARIANT, File, Marker, Pairs
-from headcount.numbers import shown
+from headcount.fields import VARIANT, File, Marker, Pairs, shown
 
 T = TypeVar("T")
 
@@ -76,6 +75,11 @@ def _known_keys(cls: type) -> tuple[str, ...]:
     """The keys of a class's table."""
     names = tuple(field.name for field in _settable(cls))
     return (*names, PRESET) if presets(cls) else names
+
+
+def hidden_keys(cls: type) -> tuple[str, ...]:
+    """The keys of a class's table that are for presets."""
+    return tuple(name for name, marks in _marks(cls).items() if any(one.hidden for one in marks))
 
 
 def presets(cls: type) -> tuple[str, ...]:

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact
+from headcount.attacks._problem import Effort
+from headcount.attacks.intervals import UNKNOWN
+from headcount.attacks.knowledge import Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
-from headcount.attacks.variability import Effort
 from headcount.draws import multinomial
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema

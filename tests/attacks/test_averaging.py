@@ -6,8 +6,13 @@ from math import floor, sqrt
 import numpy as np
 import pytest
 
-from headcount.attacks.averaging import Averages, average_cells, likeliest, share_recovered
-from headcount.attacks.changed_cells import CellValues
+from headcount.attacks.averaging import (
+    Averages,
+    CellValues,
+    average_cells,
+    likeliest,
+    share_recovered,
+)
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
 from headcount.release.changed import ChangeTable

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.attacks.differencing import difference, overlay
-from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.intervals import UNKNOWN
 from headcount.errors import InputError
 from headcount.release.changed import Off
 

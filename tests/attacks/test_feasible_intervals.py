@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from headcount.attacks.feasible_intervals import intervals_around, sampled_intervals
-from headcount.attacks.intervals import UNBOUNDED, Near, tighten
-from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.intervals import UNBOUNDED, UNKNOWN, Near, tighten
 from headcount.errors import InputError
 from headcount.release.changed import Off
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree

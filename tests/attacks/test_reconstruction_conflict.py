@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from headcount.attacks._problem import Effort
 from headcount.attacks.knowledge import Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.variability import Effort
 from headcount.schema import load_schema
 from headcount.tabulate.published import supported, tables
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold, table

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.attacks._problem import Effort
 from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.variability import Effort
 from headcount.schema import load_schema
 from headcount.tabulate.counts import adder
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, table

@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headcount.attacks import _search as search
-from headcount.attacks._problem import Problem, settle
-from headcount.attacks._solvers import Question, ask
-from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.variability import Effort, farthest
+from headcount.attacks import _kernels as search
+from headcount.attacks import _problem
+from headcount.attacks._problem import (
+    Effort,
+    Problem,
+    Settled,
+    Solved,
+    ask,
+    farthest,
+    settle,
+    solve,
+)
+from headcount.attacks.intervals import UNKNOWN
 
 Ints = NDArray[np.int64]
 UNKNOWNS, MOST = 5, 3
@@ -93,7 +101,7 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
         status, x = search.first_solution(
             part.ptr, part.idx, part.rlo, part.rhi, part.lo, part.hi, 10_000
         )
-        answer = ask([Question(part)], steps=10_000)[0]
+        answer = ask(part, steps=10_000)
         assert (status == search.FOUND) == (answer.x is not None) == bool(of_part(part))
         assert status == search.NONE or part.keeps(x)
         assert answer.x is None or part.keeps(answer.x)
@@ -102,14 +110,10 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
     start = np.array(true[pick % len(true)])
     largest = max(int(np.abs(start - np.array(x)).sum()) for x in true)
     for effort in (Effort(nodes=10_000), Effort(nodes=0)):
-        assert farthest([settled], [start], effort)[0][:2] == (largest, True)
+        assert farthest(settled, start, effort) == (largest, True)
 
 
 def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monkeypatch):
-    from headcount.attacks import variability
-    from headcount.attacks._problem import Settled
-    from headcount.attacks._solvers import Answer
-
     def part(total: int, place: int) -> Problem:
         three = np.array([0, 1, 2])
         # Three unknowns of 0 or 1, every two of which sum to ``total``.
@@ -124,12 +128,11 @@ def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monke
         )
 
     settled = Settled(np.zeros(6, dtype=np.int64), (part(2, 0), part(1, 3)), True)
-    answers = {"impossible": Answer(None, True), "late": Answer(None, False)}
+    answers = {"impossible": Solved(None, True), "late": Solved(None, False)}
     for order, proven in ((("late", "impossible"), True), (("late", "late"), False)):
-        monkeypatch.setattr(
-            variability, "ask", lambda *_, order=order, **__: [answers[one] for one in order]
-        )
-        (found,) = variability.solve([settled], Effort(largest=0))
+        given = iter(order)
+        monkeypatch.setattr(_problem, "ask", lambda *_, given=given, **__: answers[next(given)])
+        found = solve(settled, Effort(largest=0))
         assert found.x is None
         assert found.proven is proven
 
@@ -151,7 +154,7 @@ def test_a_solution_has_nobody_whom_no_table_asks_for(end):
         np.arange(11),
     )
     assert not part.bounded
-    (answer,) = ask([Question(part)], steps=10_000)
+    answer = ask(part, steps=10_000)
     assert answer.proven
     assert answer.x is not None
     assert part.keeps(answer.x)

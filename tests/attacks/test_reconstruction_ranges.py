@@ -13,16 +13,16 @@ from scipy.sparse import csr_array
 
 import headcount as hc
 from headcount.attacks import People
+from headcount.attacks._problem import Effort
+from headcount.attacks.changed_cells import NarrowedCells, narrowed_tables
 from headcount.attacks.feasible_intervals import WorkOut
-from headcount.attacks.knowledge import Knowledge, KnownTable, between
-from headcount.attacks.knowledge_from_release import knowledge_of_release
-from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
+from headcount.attacks.knowledge import Knowledge, KnownTable, between, knowledge_of_release
 from headcount.attacks.reconstruction import Rebuilt, Reconstruct, Reconstruction, reconstruct
 from headcount.attacks.reidentification import NOBODY, Reidentify
-from headcount.attacks.variability import Effort
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import Truth
+from headcount.evaluation.evaluate import attack
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.rounding.mechanism import Rounding
@@ -160,8 +160,7 @@ def town(units: int = 2) -> Population:
     rng = np.random.default_rng(5)
     return Population(
         "made up",
-        TINY,
-        geography,
+        Domain(TINY, geography),
         unit=rng.integers(0, units, 12).astype(np.int32),
         cell=rng.integers(0, TINY.size, 12).astype(np.int32),
     )
@@ -328,7 +327,8 @@ def test_withheld_cells_of_rounded_tables_hold_less_than_the_threshold():
 def test_tables_that_never_add_up_are_refused():
     schema = load_schema("persons-2010")
     rng = np.random.default_rng(1)
-    people = replace(town(), schema=schema, cell=rng.integers(0, schema.size, 12).astype(np.int32))
+    cell = rng.integers(0, schema.size, 12).astype(np.int32)
+    people = replace(town(), domain=replace(town().domain, schema=schema), cell=cell)
     release = protect(
         Tabulated.of(people), Rounding(tables=("P1", "P6"), base=3), seed=1
     ).as_tables()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.attacks.guesses import block_modes, modal_guess, proportional_guess
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
 from headcount.attacks.reidentification import KnownPeople, reidentify
 from headcount.errors import InputError
+from headcount.evaluation.reidentified import block_modes, modal_guess, proportional_guess
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 

@@ -54,8 +54,8 @@ def release(peer: Peer, epsilon: Fraction, *, seed: int, runs: int) -> Releases:
     """Seeded releases."""
     counts = tabulate(peer.population)
     noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"data", b"config")
-    made = peer_settings(peer, epsilon).run(counts, noise, runs=range(runs))
-    dense = made.dense(counts.geography.leaf)
+    made = peer_settings(peer, epsilon).on(counts.domain).run(counts, noise, runs=range(runs))
+    dense = made.as_counts().dense(counts.geography.leaf)
     cells = dense.reshape(runs, dense.shape[1], SHAPE[0], -1).sum(axis=2)
     return Releases(totals=dense.sum(axis=2), cells=cells)
 

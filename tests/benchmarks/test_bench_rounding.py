@@ -11,11 +11,11 @@ from benchmarks import topdown_round
 from benchmarks.golden import measure
 from headcount.solve.mip import minimise
 from headcount.topdown.solve.failsafe import estimate, round_kept
-from headcount.topdown.solve.general import programme, solve_clarabel
-from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.integer_programs import rounding_program
+from headcount.topdown.solve.leastsquares import programme, solve_clarabel
 from headcount.topdown.solve.network import split
-from headcount.topdown.solve.objective import objective
 from tests.support.dense import Margin, from_dense, reopen
+from tests.support.solver_answers import objective
 
 SHAPE = (3, 2, 2)
 TYPE = np.repeat(np.arange(3), 4)

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import spark
 from benchmarks.spark import Killing, SparkRun, dies_once, tree_seconds
-from headcount.engines.protocol import InOrder
+from headcount.engines import InOrder
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 

@@ -22,9 +22,9 @@ from benchmarks.golden_2020 import (
 from benchmarks.golden_files import golden_problems
 from headcount.errors import InputError
 from headcount.topdown.choices import LevelPasses
-from headcount.topdown.solve.passes import solve_passes
-from headcount.topdown.solve.target_rounding import round_passes, target_distance
+from headcount.topdown.solve.rounding import round_passes
 from tests.support.dense import on_variables, to_dense
+from tests.support.solver_answers import solve_passes, target_distance
 
 
 def write(folder, name, *, level, seed, paired):

@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.golden_files import Golden, golden_problems
 from headcount.errors import InputError
+from headcount.topdown.solve.batch import violation
 from headcount.topdown.solve.leastsquares import least_squares
-from headcount.topdown.solve.objective import objective, violation
 from tests.support.dense import to_dense
+from tests.support.solver_answers import objective
 
 SHAPE, KIDS = (3, 2, 2), 2
 

@@ -11,7 +11,7 @@ from benchmarks import nation_2020 as bench
 from benchmarks.nation_people import LEVELS, nation_2020
 from benchmarks.product_2020 import preset_2020
 from headcount.errors import ConfigError
-from headcount.topdown import _task
+from headcount.topdown import descend as _task
 from headcount.topdown._estimate import estimate
 
 SHARE = 0.001

@@ -17,11 +17,11 @@ from benchmarks.neighbour_files import PLACES, WITH_HOUSEHOLDS
 from benchmarks.neighbours import MECHANISMS, NeighbourCase, combinations, run_case, units_for
 from headcount.config.load import load_config
 from headcount.noise import TwoSidedGeometric
-from headcount.privacy import UnitOfPrivacy
+from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.registry import MECHANISMS as KNOWN
 from headcount.registry import POPULATIONS
 from headcount.run.protect import prepare_data
-from headcount.schema.follows import ALONE
+from headcount.schema.schema import ALONE
 from tests.support.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -83,7 +83,7 @@ def test_a_person_who_moves_changes_two_housing_units_and_no_more():
 @pytest.mark.parametrize("mechanism", ["geometric", "topdown", "topdown-rho"])
 def test_a_plan_without_housemates_is_seen(mechanism: str, monkeypatch: pytest.MonkeyPatch):
     """What the stated losses were before: one person, one count."""
-    for where in ("mechanisms._measured", "mechanisms._units", "topdown.settings"):
+    for where in ("mechanisms._measured", "topdown.settings"):
         monkeypatch.setattr(f"headcount.{where}.steps_of_all", lambda attributes: ALONE)
     assert any(case.above for case in cases("households", mechanism, UnitOfPrivacy.ADD_REMOVE))
 
@@ -162,7 +162,7 @@ def test_a_household_of_five_against_four(tmp_path: Path):
         counts.append(planned.counts.dense())
         place.homes[0].people.pop()
     assert np.abs(counts[0] - counts[1]).sum() == 9
-    (leaf,) = planned.mechanism.plan(planned.counts.schema, planned.counts.geography)
+    (leaf,) = planned.mechanism.on(planned.counts.domain).plan
     assert leaf.sensitivity(UnitOfPrivacy.ADD_REMOVE).l1 == 9
     assert leaf.law == TwoSidedGeometric(Fraction(1, 9))
 
@@ -178,6 +178,8 @@ def test_the_benchmark_counts_pairs_and_tells_what_was_above(monkeypatch: pytest
     monkeypatch.setattr("benchmarks.neighbours._loss", lambda *_a, **_k: 1)
     one_law = TwoSidedGeometric(Fraction(1))
     monkeypatch.setattr("headcount.mechanisms._noisy.law_of_all", lambda *_a, **_k: one_law)
+    nothing = Guarantee.none("nothing is said to move")
+    monkeypatch.setattr("headcount.mechanisms._noisy.guarantee_of", lambda *_a, **_k: nothing)
     monkeypatch.setattr("benchmarks.neighbours._stated", lambda *_a, **_k: None)
     readings = {one.what: one for one in neighbours.measure(cases=3)}
     assert readings["all: pairs above the plan"].value == 3

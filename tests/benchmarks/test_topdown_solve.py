@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks import topdown_solve
-from headcount.topdown.solve.general import programme
-from headcount.topdown.solve.objective import violation
+from headcount.topdown.solve.batch import violation
+from headcount.topdown.solve.leastsquares import programme
 from tests.support.problems import SETTINGS, draw_noise, geometric_variance, problem
 
 

@@ -498,13 +498,13 @@ def test_records_certain_in_what_is_told_agree_in_what_is_told(
     assert scores["binned_percent"][0] < 50
 
 
-def test_a_cap_is_said_and_a_strange_solver_or_a_limit_in_seconds_refused(
+def test_a_cap_is_said_and_a_solver_or_a_limit_in_seconds_refused(
     town: Path, tmp_path: Path, attack: Command
 ):
     run = town / "suppression"
     code, said = attack("reconstruct", run, "--solver", "abacus", "--out", tmp_path / "none")
     assert code == 2
-    assert "solver: found 'abacus', expected 'highs' or 'cp-sat'" in said
+    assert "--solver: found an option that there is no longer, expected nothing: HiGHS" in said
     code, said = attack("reconstruct", run, "--seconds", "5", "--out", tmp_path / "none")
     assert code == 2
     assert "--seconds: found an option that there is no longer, expected --steps: limits" in said

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.cli import demo
+from headcount.cli import compare
 from headcount.cli.app import main
 from headcount.comparison.settings import Settings
 from headcount.config.load import load_comparison
@@ -33,7 +33,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in which the demo is over soon."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
-    monkeypatch.setattr(demo, "CONFIG", tmp_path / "small.toml")
+    monkeypatch.setattr(compare, "DEMO", tmp_path / "small.toml")
     monkeypatch.setattr(logging.getLogger("headcount"), "setLevel", lambda _level: None)
     return tmp_path
 
@@ -48,10 +48,9 @@ def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 
 def test_every_case_of_the_demo_fits_its_people_and_is_a_method_of_its_own():
-    config = load_comparison(demo.CONFIG)
+    config = load_comparison(compare.DEMO)
     assert config.population.kind == "towns"
-    schema, geography = config.population.domain()
-    ways = ways_of(config, Settings(preset="demo"), schema, geography)
+    ways = ways_of(config, Settings(preset="demo"), config.population.domain())
     assert set(ways) == {"no protection", *(case.name for case in config.case)}
     methods = {way.last.name for way in ways.values()} | {
         part.name for way in ways.values() for part in way.parts

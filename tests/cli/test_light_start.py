@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,18 @@ def test_every_public_name_loads_on_first_use():
     assert set(headcount.__all__) <= set(dir(headcount))
     with pytest.raises(AttributeError, match="module 'headcount' has no attribute 'nothing'"):
         getattr(headcount, "nothing")  # noqa: B009
+
+
+def test_a_name_that_has_moved_still_works_and_says_where_it_is():
+    import headcount
+
+    moved: dict[str, str] = vars(headcount)["_MOVED"]
+    assert not set(moved) & set(headcount.__all__)
+    for old, now in moved.items():
+        with pytest.warns(DeprecationWarning, match=f"^headcount.{old} is now {re.escape(now)}$"):
+            found = getattr(headcount, old)
+        module, _, name = now.rpartition(".")
+        assert found is getattr(import_module(module), name)
 
 
 def test_every_mechanism_has_its_class_at_the_top():

@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 from headcount.cli.app import main
-from headcount.cli.reading import CONFIDENTIAL
+from headcount.cli.show import CONFIDENTIAL
 from headcount.config.load import load_config
+from headcount.domain import Domain
 from headcount.geography import regular
 from headcount.population import Population
-from headcount.population.household_writer import write_households
-from headcount.population.reading import ReadSummary
+from headcount.population.households import write_households
+from headcount.population.population import ReadSummary
 from headcount.population.towns import towns
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
-from headcount.tabulate.summary import summarize
+from headcount.tabulate.counts import summarize
 
 Check = Callable[..., str]
 
@@ -247,7 +248,7 @@ def test_the_summary_by_brute_force() -> None:
     unit = rng.integers(0, 7, 40).astype(np.int32)
     cell = rng.choice([0, 1, 3, 4], 40).astype(np.int32)  # nobody has no age
     read_off = ("which levels of 'age' exist",)
-    people = Population("p", schema, tree, unit, cell, read_off=read_off)
+    people = Population("p", Domain(schema, tree, read_off=read_off), unit, cell)
     reading = ReadSummary(rows=(("p", 40),))
     found = summarize(tabulate(people), reading)
     assert (found.people, found.reading) == (40, reading)

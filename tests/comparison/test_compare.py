@@ -24,17 +24,16 @@ import headcount as hc
 from headcount.cli.app import app
 from headcount.comparison import report
 from headcount.comparison.cases import Case, releases
-from headcount.comparison.methods import NONE, Domain, offered, stated
-from headcount.comparison.run import replicates_of
+from headcount.comparison.methods import NONE, ComparedDomain, offered, stated
+from headcount.comparison.run import replicates_of, settings_words
 from headcount.comparison.settings import PRESETS, Settings
-from headcount.comparison.tables import settings_words
 from headcount.config.load import load_comparison, load_config
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.evaluation.error import Error
 from headcount.geography.geography import regular
 from headcount.init import Told, draft, write_draft
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
-from headcount.mechanisms.suppression import _choice
+from headcount.mechanisms.suppression import _pattern
 from headcount.mechanisms.suppression import mechanism as suppression
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.witnesses import write_witnesses
@@ -102,9 +101,9 @@ def table(folder: Path, name: str, *, half: str = "internal") -> pl.DataFrame:
 # --- which cases there are
 
 
-def domain(**more: object) -> Domain:
+def domain(**more: object) -> ComparedDomain:
     schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
-    made = Domain(schema=schema, geography=regular(children=3, depth=2))
+    made = ComparedDomain(schema=schema, geography=regular(children=3, depth=2))
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -163,7 +162,7 @@ def test_the_config_own_mechanism_is_one_of_the_cases_once():
 def test_cases_that_differ_in_costs_alone_are_two():
     made = {
         sign: Suppression(
-            tables={"t": ["age"]}, costs=_choice.CostFile(file=Path("costs.csv"), sha256=sign)
+            tables={"t": ["age"]}, costs=_pattern.CostFile(file=Path("costs.csv"), sha256=sign)
         )
         for sign in ("1", "2")
     }
@@ -211,7 +210,7 @@ def test_large_domains_are_run_less_often_unless_the_number_is_given(monkeypatch
 def test_losses_are_stated_in_the_unit_of_the_comparison():
     known = domain()
     add = Chain.of(Geometric(epsilon=Fraction(1), unit=UnitOfPrivacy.ADD_REMOVE))
-    guarantee = add.guarantee(known.schema, known.geography)
+    guarantee = add.on(known).guarantee
     assert stated(guarantee, UnitOfPrivacy.ADD_REMOVE).epsilon == 1
     assert stated(guarantee, UnitOfPrivacy.CHANGE_ONE).epsilon == 2  # two counts move
     of_homes = stated(guarantee, UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE)
@@ -224,7 +223,7 @@ def test_a_rho_is_also_written_as_epsilon_at_a_delta():
 
     known = domain(unit=UnitOfPrivacy.ADD_REMOVE)
     chain = Chain.of(TopDown(rho=Fraction(1, 8), unit=UnitOfPrivacy.ADD_REMOVE))
-    found = stated(chain.guarantee(known.schema, known.geography), known.unit)
+    found = stated(chain.on(known).guarantee, known.unit)
     assert found.words.startswith("rho 0.125, epsilon ")
     assert found.words.endswith(" at delta 1e-10")
     assert found.epsilon is not None
@@ -545,7 +544,7 @@ def test_of_units_with_shares_of_their_own_the_widest_noise_is_predicted():
 def test_predicted_errors_are_the_reach_of_the_noise(town):
     predicted = table(town, "predicted", half="publish").filter(case="geometric, epsilon 1")
     from headcount.noise import TwoSidedGeometric
-    from headcount.noise.reach import reach
+    from headcount.noise.laws import reach
 
     assert predicted.select("level", "query").rows() == [("tract", "every cell")]
     assert predicted["within"].item() == reach(TwoSidedGeometric(Fraction(1, 2)))

@@ -11,6 +11,7 @@ import pytest
 
 import headcount as hc
 from headcount.comparison.cases import Case, releases
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Mechanism, Tabulated
@@ -35,7 +36,7 @@ def people() -> Tabulated:
     unit, cell = draw.integers(27, size=300), draw.integers(4, size=300)
     places = regular(children=3, depth=3)
     where = (unit.astype(np.int32), cell.astype(np.int32))
-    return Tabulated.of(Population("people", SCHEMA, places, *where))
+    return Tabulated.of(Population("people", Domain(SCHEMA, places), *where))
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from headcount.comparison.options import StudySettings
-from headcount.comparison.study import Findings, Study
+from headcount.comparison.study import Findings, Study, StudySettings
 from headcount.comparison.template import cell, listed, plural, shown, write_text
 from headcount.errors import ConfigError, InputError
 from headcount.report.model import (

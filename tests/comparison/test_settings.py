@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
-from headcount.comparison.options import Option, Seed, StudySettings
-from headcount.comparison.study import load_study, study_names
+from headcount.comparison.study import Option, Seed, StudySettings, load_study, study_names
 from headcount.errors import ConfigError, PrivacyError
 from tests.comparison.made_up import NAME, made_up_study
 

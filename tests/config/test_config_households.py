@@ -10,7 +10,7 @@ import pytest
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError
 from headcount.population import Population
-from headcount.population.household_writer import write_households
+from headcount.population.households import write_households
 from headcount.population.towns import towns
 from headcount.run.protect import Prepared, prepare_data
 from headcount.schema import Follows
@@ -88,7 +88,7 @@ def test_files_give_the_population_they_were_written_from(tmp_path: Path) -> Non
     straight = built(tmp_path, TOWNS + 'attributes = ["hhgq", "sex", "tenure"]\n')
     assert people.schema == straight.schema
     assert people.public
-    assert people.read_off == ()
+    assert people.domain.read_off == ()
     assert np.array_equal(tabulate(people).dense(), tabulate(straight).dense())
     assert people.quarters is not None
     assert straight.quarters is not None

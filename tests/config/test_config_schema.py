@@ -93,6 +93,19 @@ def test_what_a_schema_can_refuse_is_refused(what: str):
     assert not VALIDATOR.is_valid(GOOD | BAD[what])
 
 
+def test_keys_for_presets_are_allowed_and_not_offered():
+    named = {one["title"]: one for one in SCHEMA["properties"]["mechanism"]["anyOf"][0]["oneOf"]}
+    topdown = named["topdown"]
+    assert "pool" in topdown["properties"]
+    assert "pool_from" not in topdown["properties"]
+    passes = SCHEMA["$defs"]["LevelPasses"]
+    assert set(passes["properties"]) == {"fit", "round"}
+    first = {"fit": [["total"], ["cells"]], "within": "1/5", "nested": True}
+    good = {"name": "topdown", "epsilon": 1, "pool": True, "pool_from": "tract"}
+    assert VALIDATOR.is_valid(GOOD | {"mechanism": good | {"passes": {"whole": first}}})
+    assert not VALIDATOR.is_valid(GOOD | {"mechanism": good | {"pool_from": 3}})
+
+
 def test_every_part_of_ours_is_in_it_with_its_keys_described():
     named = {one["title"]: one for one in SCHEMA["properties"]["mechanism"]["anyOf"][0]["oneOf"]}
     assert set(named) == set(MECHANISMS.names())

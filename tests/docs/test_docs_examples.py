@@ -205,6 +205,7 @@ def test_the_commands_of_the_readme_run_in_their_order(
         "check",
         "plan",
         "protect",
+        "errors",
         "evaluate",
         "attack",
         "ledger",

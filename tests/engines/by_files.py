@@ -8,8 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from headcount.engines._by_file import HandedWork
-from headcount.engines.protocol import InOrder
+from headcount.engines import InOrder
+from headcount.engines.spark import HandedWork
 
 
 class ByFiles:

@@ -11,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from headcount.engines import handed
-from headcount.engines._by_file import HandedWork, PiecePlace
-from headcount.engines.handed import handed_folder, left_behind, remove_left_behind
-from headcount.engines.spark import lacking, libraries, refuse_others
+from headcount import engines
+from headcount.engines import handed_folder, left_behind, remove_left_behind
+from headcount.engines.spark import HandedWork, PiecePlace, lacking, libraries, refuse_others
 from headcount.errors import ConfigError, RunError
 from headcount.files import removing
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from headcount.engines.handed import handed_folder
+from headcount.engines import handed_folder
 with handed_folder(Path(sys.argv[1])) as own:
     (own / "pieces-0").write_text("counts")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -71,7 +70,7 @@ def test_a_file_that_is_written_while_a_folder_goes_goes_too(tmp_path: Path, mon
             raise OSError(39, "Directory not empty", str(folder))
         real(folder)
 
-    monkeypatch.setattr(handed, "PAUSE", 0)
+    monkeypatch.setattr(engines, "PAUSE", 0)
     monkeypatch.setattr(shutil, "rmtree", first_too_early)
     with handed_folder(tmp_path):
         pass
@@ -82,7 +81,7 @@ def test_a_folder_that_cannot_be_removed_is_an_error(tmp_path: Path, monkeypatch
     def never(folder: Path) -> None:
         raise PermissionError(13, "Permission denied", str(folder))
 
-    monkeypatch.setattr(handed, "PAUSE", 0)
+    monkeypatch.setattr(engines, "PAUSE", 0)
     monkeypatch.setattr(shutil, "rmtree", never)
     with pytest.raises(PermissionError, match="handed-"), handed_folder(tmp_path):
         pass

@@ -16,12 +16,12 @@ from polars.testing import assert_frame_equal
 from headcount.comparison.cache import Cache
 from headcount.comparison.cases import Case, Released, score_cases
 from headcount.comparison.study import Work
+from headcount.engines import Engine, InOrder
 from headcount.engines.local import LocalEngine
-from headcount.engines.protocol import Engine, InOrder
 from headcount.engines.spark import SparkEngine
 from headcount.errors import InputError
 from headcount.evaluation.error import Error
-from headcount.geography.build import CodeColumns
+from headcount.geography.geography import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
 from headcount.mechanisms._protect import mechanism_digest
 from headcount.mechanisms.cell_key.mechanism import CellKey
@@ -31,7 +31,7 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey, save_run_key
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn
 from headcount.population.from_households import to_population
 from headcount.population.microdata import count_people, read_people
 from headcount.population.people_table import TableOfPeople
@@ -108,8 +108,8 @@ def made(data: Tabulated, mechanism: Mechanism, key: RunKey, engine: Engine) -> 
 def test_a_release_is_the_same_on_every_engine(name, data, key, context, monkeypatch):
     mechanism = MECHANISMS[name]
     whole = made(data, mechanism, key, InOrder())
-    monkeypatch.setattr("headcount.mechanisms._noisy_cells.PIECE", 200_000)
-    monkeypatch.setattr("headcount.mechanisms.swapping._donors.PIECE", 200)
+    monkeypatch.setattr("headcount.mechanisms._noisy.PIECE", 200_000)
+    monkeypatch.setattr("headcount.mechanisms.targeted_swapping.PIECE", 200)
     monkeypatch.setattr("headcount.topdown._pool.NUMBERS_AT_ONCE", 10_000)
     by_files = ByFiles()
     assert made(data, mechanism, key, by_files) == whole

@@ -16,9 +16,8 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from headcount.engines._by_file import HandedWork
 from headcount.engines.local import LocalEngine
-from headcount.engines.spark import SparkEngine, libraries, refuse_others
+from headcount.engines.spark import HandedWork, SparkEngine, libraries, refuse_others
 from headcount.errors import ConfigError, HeadcountError, InputError, InputErrors, PrivacyError
 from headcount.run.engines import engine_named
 from tests.engines.spark import spark

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from headcount.engines.protocol import InOrder
+from headcount.domain import Domain
+from headcount.engines import InOrder
 from headcount.engines.spark import SparkEngine
 from headcount.errors import RunError
 from headcount.geography.geography import regular
@@ -94,7 +95,7 @@ def truth() -> Tabulated:
     people = np.arange(36).reshape(9, 4)
     people[:, 2] = 0
     people[4, 2] = PLANTED  # and so at every level above
-    return Tabulated.of(Counts(schema, place, place.leaf, csr_array(people)))
+    return Tabulated.of(Counts(Domain(schema, place), place.leaf, csr_array(people)))
 
 
 def secret_noise(folder: Path, data: Tabulated) -> KeyedNoise:

@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.evaluation import answers
 from headcount.evaluation.answers import counts_at, possible_groups, true_answers
 from headcount.geography import regular
@@ -22,7 +23,7 @@ def people(seed: int = 1) -> Counts:
     rng = np.random.default_rng(seed)
     unit = rng.integers(0, 3, 40).astype(np.int32)
     cell = rng.choice([0, 1, 3, 4], 40).astype(np.int32)
-    return tabulate(Population("town", SCHEMA, regular(children=2, depth=2), unit, cell))
+    return tabulate(Population("town", Domain(SCHEMA, regular(children=2, depth=2)), unit, cell))
 
 
 def test_kept_answers_are_plain_sums_and_made_once():

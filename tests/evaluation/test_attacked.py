@@ -16,13 +16,18 @@ from headcount.attacks.linkage import Link
 from headcount.attacks.reconstruction import Reconstruct
 from headcount.attacks.records import Features, records_of
 from headcount.attacks.reidentification import Reidentify
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.agreement import agreement
-from headcount.evaluation.attacked import attack, score_claims
-from headcount.evaluation.attackers import perfect_attacker
+from headcount.evaluation import Truth
+from headcount.evaluation.attacked import score_claims
+from headcount.evaluation.evaluate import attack
 from headcount.evaluation.part import Part, TruePeople, only, part_of
-from headcount.evaluation.reidentified import beside_guesses, reidentified
-from headcount.evaluation.truth import Truth
+from headcount.evaluation.reidentified import (
+    agreement,
+    beside_guesses,
+    perfect_attacker,
+    reidentified,
+)
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
 from headcount.population import Population
@@ -57,13 +62,7 @@ def moved(counts: Counts) -> Counts:
     levels[axis] = np.where(some, (levels[axis] + 1) % counts.schema.shape[axis], levels[axis])
     cell = np.ravel_multi_index(levels, counts.schema.shape)
     return tabulate(
-        Population(
-            "moved",
-            counts.schema,
-            counts.geography,
-            people.unit.astype(np.int32),
-            cell.astype(np.int32),
-        )
+        Population("moved", counts.domain, people.unit.astype(np.int32), cell.astype(np.int32))
     )
 
 
@@ -140,7 +139,7 @@ def test_rebuilt_records_agree_as_often_as_they_are_those_of_people(counts: Coun
     own = records_of(claims.matrix, Features.of(counts.schema))
     whole = agreement(own, people.records(), blocks=counts.geography.size(counts.geography.leaf))
     row = found.table.row(0, named=True)
-    assert row["exact_percent"] == pytest.approx(whole["all"].exact_percent)
+    assert row["exact_percent"] == pytest.approx(100 * whole["exact"][0] / whole["people"][0])
     assert 50 < row["exact_percent"] < 100
     plain = ClaimedRecords(
         attack="plain",
@@ -196,10 +195,8 @@ def test_an_attack_says_why_it_cannot_be_made(counts: Counts):
     assert all(kind.supports(exact) for kind in (Link(), Reidentify(), Reconstruct()))
     assert Link(secret="income").supports(exact).why_not == "the schema has no attribute income"
     assert Link(level="parish").supports(exact).why_not == "the release has no level parish"
-    with pytest.raises(ConfigError, match="age_width: found 0, expected 1 year or more"):
+    with pytest.raises(ConfigError, match="age_width: found 0, expected 1 or more"):
         Link(age_width=0)
-    with pytest.raises(ConfigError, match="solver: found 'abacus', expected 'highs' or 'cp-sat'"):
-        Reconstruct(solver="abacus")
 
 
 def test_tables_that_tell_nothing_of_race_or_origin_rebuild_nothing():
@@ -207,7 +204,7 @@ def test_tables_that_tell_nothing_of_race_or_origin_rebuild_nothing():
     race = Attribute("race", ("blue", "green"))  # no published table knows these
     schema = Schema((sex, age, race))
     one = np.zeros(3, dtype=np.int32)
-    town = Population("town", schema, regular(children=2, depth=1), one, one)
+    town = Population("town", Domain(schema, regular(children=2, depth=1)), one, one)
     release = protect(town, Identity())
     assert Reconstruct().supports(release).why_not == (
         "no table of its smallest units shows race or hispanic"

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.evaluation.breakdown import COUNT_BANDS, MOST_LARGEST, break_down
+from headcount.domain import Domain
+from headcount.evaluation.answers import COUNT_BANDS, MOST_LARGEST, break_down
 from headcount.evaluation.tally import SUMS
 from headcount.geography.geography import regular
 from headcount.mechanisms import Geometric, protect
@@ -32,7 +33,7 @@ def data() -> Tabulated:
     rng, places = np.random.default_rng(3), np.arange(9.0) ** 2
     unit = rng.choice(9, 70, p=places / places.sum()).astype(np.int32)
     cell = rng.choice(np.flatnonzero(SCHEMA.possible), 70).astype(np.int32)
-    return Tabulated.of(Population("people", SCHEMA, GEOGRAPHY, unit=unit, cell=cell))
+    return Tabulated.of(Population("people", Domain(SCHEMA, GEOGRAPHY), unit=unit, cell=cell))
 
 
 @pytest.fixture(scope="module")

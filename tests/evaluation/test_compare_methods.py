@@ -19,9 +19,8 @@ from headcount.evaluation.tally import check_cells
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
-from headcount.run.evaluate import evaluate_run
+from headcount.run.evaluate import evaluate_run, refuse_other_data, side_by_side
 from headcount.run.protect import protect_run
-from headcount.run.side_by_side import refuse_other_data, side_by_side
 from headcount.tabulate import Tabulated, tabulate
 
 POPULATION = """

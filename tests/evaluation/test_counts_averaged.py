@@ -11,15 +11,20 @@ import pytest
 import headcount as hc
 from headcount.attacks import People
 from headcount.attacks.averaging import Average, share_recovered
-from headcount.attacks.changed_cells import INFORMED, UNINFORMED
+from headcount.attacks.changed_cells import (
+    INFORMED,
+    UNINFORMED,
+    changed_cells,
+    published_gaps,
+)
 from headcount.attacks.feasible_intervals import WorkOut
-from headcount.attacks.margin_gaps import ReadGaps
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import Truth
+from headcount.evaluation.evaluate import attack
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile
+from headcount.mechanisms.cell_key.tables import PerturbationFile
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
@@ -41,8 +46,7 @@ def people() -> Population:
     number = 60 * UNITS
     return Population(
         "made up",
-        SCHEMA,
-        geography,
+        Domain(SCHEMA, geography),
         unit=rng.integers(0, UNITS, number).astype(np.int32),
         cell=rng.integers(0, SCHEMA.size, number).astype(np.int32),
     )
@@ -110,22 +114,6 @@ def test_settings_below_0_are_errors(place):
         Average(**{place: -1})
 
 
-def test_margins_of_a_release_reveal_the_largest_change():
-    finding = attack(RELEASE, POPULATION, ReadGaps())
-    row = finding.table.row(0, named=True)
-    claims = ReadGaps().run(RELEASE, NOBODY)
-    assert 2 <= row["proved"] <= row["largest"] == 3
-    assert row["proved"] == claims.largest_change
-    assert 0 < row["proofs"] <= row["broken"] <= row["margins"]
-    # Each block and the whole by each attribute, and each of these cells over the blocks.
-    assert row["margins"] == (UNITS + 1) * ATTRIBUTES + 2 * ATTRIBUTES + 1
-    assert row["variance_shown"] == pytest.approx(row["variance"], rel=0.1)
-    assert finding.numbers()[0].value == str(row["proved"])
-    assert {column.key for column in finding.columns()} == set(finding.table.columns)
-    assert "the secret is out" in finding.explain()
-    assert finding.figure().name == "margin-gaps-figure"
-
-
 @pytest.mark.parametrize(("attributes", "variance"), [(2, 1), (6, 3), (10, 1)])
 def test_the_share_follows_the_number_of_partitions_and_the_variance(attributes, variance):
     """Theory for m partitions in two and the count itself: variance V / (1 + m / 2)."""
@@ -133,7 +121,8 @@ def test_the_share_follows_the_number_of_partitions_and_the_variance(attributes,
     schema = Schema(tuple(Attribute(name, ("yes", "no")) for name in names))
     rng = np.random.default_rng(4)
     cell = rng.integers(0, schema.size, len(POPULATION.unit)).astype(np.int32)
-    population = replace(POPULATION, schema=schema, cell=cell)
+    domain = replace(POPULATION.domain, schema=schema)
+    population = replace(POPULATION, domain=domain, cell=cell)
     cell_key = CellKey(
         tables={f"by_{name}": [name] for name in names}, maximum=5, variance=Fraction(variance)
     )
@@ -195,5 +184,6 @@ def test_zeros_that_are_raised_prove_less(tmp_path):
         published = tuple(
             replace(one, value=own) for one, own in zip(release.published, value, strict=True)
         )
-        seen[zeros] = ReadGaps().run(replace(release, published=published), NOBODY).largest_change
+        gaps = published_gaps(changed_cells(replace(release, published=published)))
+        seen[zeros] = max(one.largest_change for one in gaps)
     assert seen == {"stay": 2, "balance": 1}

@@ -13,16 +13,21 @@ import pytest
 import headcount as hc
 from headcount.attacks import People
 from headcount.attacks.averaging import Average
-from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells
+from headcount.attacks.changed_cells import (
+    INFORMED,
+    UNINFORMED,
+    changed_cells,
+    narrowed_tables,
+    published_gaps,
+)
 from headcount.attacks.feasible_intervals import WorkOut
-from headcount.attacks.margin_gaps import published_gaps
-from headcount.attacks.narrowed_tables import narrowed_tables
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attacked import attack, with_settings
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import Truth
+from headcount.evaluation.evaluate import attack, with_settings
 from headcount.mechanisms import Chain, Identity, PostTabular, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile
+from headcount.mechanisms.cell_key.tables import PerturbationFile
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release import TablesRelease
@@ -44,8 +49,7 @@ def people(number: int = 60, *, seed: int = 1, leaves: int = 6) -> Population:
     )
     return Population(
         "made up",
-        SCHEMA,
-        geography,
+        Domain(SCHEMA, geography),
         unit=rng.integers(0, leaves, number).astype(np.int32),
         cell=rng.integers(0, SCHEMA.size, number).astype(np.int32),
     )
@@ -291,8 +295,8 @@ def test_releases_without_changed_tables_are_not_supported():
     ("settings", "message"),
     [
         ({"largest_change": -1}, "largest_change: found -1, expected 0 or more"),
-        ({"effort": "hard"}, "effort: found hard, expected 'relations', 'programs' or 'whole'"),
-        ({"steps": 0}, "steps: found 0, expected more than 0"),
+        ({"effort": "hard"}, "effort: found 'hard', expected one of 'relations', 'programs'"),
+        ({"steps": 0}, "steps: found 0, expected 1 or more"),
         ({"sample": -1}, "sample: found -1, expected 0 or more"),
         ({"seed": -1}, "seed: found -1, expected 0 or more"),
     ],

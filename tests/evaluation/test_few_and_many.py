@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import headcount as hc
+from headcount.domain import Domain
 from headcount.errors import InputError, RunError, TruthError
+from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
 from headcount.evaluation.swapping import _account
-from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.geometric import Geometric
@@ -37,7 +38,9 @@ def people(*counts: int) -> Tabulated:
     """As many people in the first cells of the first tract."""
     cell = np.arange(len(counts), dtype=np.int32)
     return Tabulated.of(
-        Population("few", SCHEMA, PLACES, cell * 0, cell, count=np.array(counts, dtype=np.int64))
+        Population(
+            "few", Domain(SCHEMA, PLACES), cell * 0, cell, count=np.array(counts, dtype=np.int64)
+        )
     )
 
 
@@ -79,7 +82,7 @@ def test_one_count_with_two_published_values_is_attacked():
     schema = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("state", ("here",))))
     cell = np.arange(2, dtype=np.int32)
     place = hc.Geography(("whole",), (np.array(["whole"]),), (np.empty(0, dtype=np.int32),))
-    few = Population("few", schema, place, cell * 0, cell, count=np.array([3, 3]))
+    few = Population("few", Domain(schema, place), cell * 0, cell, count=np.array([3, 3]))
     data = Tabulated.of(few)
     release = protect(data, CellKey(tables="auto", exact_total=True, rule="10-5"), seed=1)
     found = evaluate(release, Truth.of(data.counts), choice=Choice(attacks=("feasible-intervals",)))
@@ -105,8 +108,9 @@ def test_more_people_than_memory_holds_are_not_attacked_one_by_one():
 
 @pytest.mark.parametrize("mechanism", [Suppression(tables="auto"), Rounding(tables="auto")])
 def test_more_people_than_sums_are_exact_for_are_refused_before_the_work(mechanism):
+    many = people(2**41).counts
     with pytest.raises(TruthError, match=r"found more than 2\^40 people, expected counts that"):
-        mechanism.check(people(2**41).counts)
+        mechanism.on(many.domain).check(many)
 
 
 def test_more_people_than_memory_holds_are_not_swapped():

@@ -10,16 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError
+from headcount.evaluation import Truth
 from headcount.evaluation.audit import Audit, NeighbouringRuns
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses, published
 from headcount.evaluation.evaluate import Choice, evaluate, named
 from headcount.evaluation.swapping import Swapping
-from headcount.evaluation.truth import Truth
 from headcount.geography import regular
-from headcount.mechanisms import Geometric, Identity, protect
-from headcount.mechanisms.swapping.report import REPORT
+from headcount.mechanisms import Design, Geometric, Identity, protect
+from headcount.mechanisms.swapping.households import REPORT
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
@@ -36,7 +37,7 @@ def counts() -> Counts:
     unit = rng.integers(0, 200, 3000).astype(np.int32)
     cell = rng.choice(6, 3000, p=[0.6, 0.2, 0.1, 0.05, 0.04, 0.01]).astype(np.int32)
     tree = regular(children=200, depth=1)
-    return tabulate(Population("town", SCHEMA, tree, unit, cell))
+    return tabulate(Population("town", Domain(SCHEMA, tree), unit, cell))
 
 
 def released(counts: Counts, mechanism=None) -> Release:
@@ -162,9 +163,9 @@ def test_each_swap_of_a_chain_has_its_account(counts: Counts, tmp_path: Path):
 class Boastful(Geometric):
     """States a sixth of the epsilon that its noise is worth."""
 
-    def guarantee(self, schema: Schema, geography) -> Guarantee:
-        unit = UnitOfPrivacy.ADD_REMOVE
-        return Guarantee(losses=(PureLoss(epsilon=self.epsilon / 6, unit=unit),))
+    def on(self, domain: Domain) -> Design:
+        too_little = PureLoss(epsilon=self.epsilon / 6, unit=UnitOfPrivacy.ADD_REMOVE)
+        return replace(super().on(domain), guarantee=Guarantee(losses=(too_little,)))
 
 
 def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts: Counts):
@@ -172,8 +173,7 @@ def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts
     small = tabulate(
         Population(
             "hamlet",
-            SCHEMA,
-            regular(children=2, depth=1),
+            Domain(SCHEMA, regular(children=2, depth=1)),
             np.zeros(4, np.int32),
             np.zeros(4, np.int32),
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from headcount.evaluation.breakdown import COUNT_BANDS
+from headcount.evaluation.answers import COUNT_BANDS
 from headcount.evaluation.error_report import ReleaseErrors
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema, impossible

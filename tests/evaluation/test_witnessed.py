@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.evaluation import witnessed
-from headcount.evaluation.witnessed import check_witnesses
+from headcount.evaluation import suppressed
+from headcount.evaluation.suppressed import check_witnesses
 from headcount.mechanisms.suppression.complementary import complement
 from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses, write_witnesses
 from headcount.tabulate.additive import from_relations
@@ -155,7 +155,7 @@ def test_pieces_change_nothing(monkeypatch):
         ).to_json()
 
     whole = [found(withheld) for withheld in (pattern.withheld, leaky)]
-    monkeypatch.setattr(witnessed, "AT_ONCE", 5)
+    monkeypatch.setattr(suppressed, "AT_ONCE", 5)
     assert [found(withheld) for withheld in (pattern.withheld, leaky)] == whole
     assert [one["clean"] for one in whole] == [True, False]
 

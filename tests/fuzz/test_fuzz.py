@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headcount.population._placed import Placed, placed
+from headcount.population.people_table import Placed, placed
 from tests.fuzz import base, cases, mutate, named, tally
 from tests.fuzz.cases import KINDS, Verdict, judge
 from tests.fuzz.files import named_files

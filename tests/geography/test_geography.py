@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
-from headcount.geography.build import (
+from headcount.geography.geography import (
     CodeColumns,
     GeographySource,
     Prefixes,

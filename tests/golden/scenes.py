@@ -1,6 +1,6 @@
 """Cases as configs, the ways in which a release of each is made, and what it holds as text.
 
-Everything is reached by doors that users have (configs, ``hc.protect``, ``hc.protect_run`` ...), so
+Everything is reached by doors that users have (configs, ``hc.protect``, ``hc.protect`` ...), so
 that whoever renames or moves what is behind them need not change these tests.
 """
 
@@ -23,6 +23,7 @@ import pytest
 import headcount as hc
 from headcount.comparison.cache import Cache
 from headcount.comparison.study import Work, load_study
+from headcount.config.load import load_config
 from headcount.errors import InputError
 from headcount.noise import KeyedNoise, keyed
 
@@ -117,23 +118,23 @@ def published(release: Path) -> dict[str, str]:
 
 def in_memory(name: str, folder: Path) -> dict[str, str]:
     """By ``hc.protect`` with a seed; and what its noise was keyed by."""
-    config = hc.load_config(config_of(name, folder))
+    config = load_config(config_of(name, folder))
     with addresses() as found:
         made = hc.protect(config.population.read(), config.mechanism, seed=SEED)
     return {"memory": content(made), "addresses": digest(found)}
 
 
 def in_directory(name: str, folder: Path, **how: Any) -> Path:
-    """By ``hc.protect_run`` with a seed; returns the release."""
-    return hc.protect_run(config_of(name, folder), **how) / "release"
+    """By ``hc.protect`` with a seed; returns the release."""
+    return hc.protect(config_of(name, folder), **how) / "release"
 
 
 def estimated(name: str, folder: Path) -> Path:
-    """By ``hc.estimate_run`` from the measurements of a run that is made there, if it is not."""
+    """By ``hc.estimate`` from the measurements of a run that is made there, if it is not."""
     config = in_directory(name, folder).parents[1] / "again.toml"
     text = '[measurements]\nfolder = "out/release/measurements"\n[run]\nout = "again"\n'
     config.write_text(text + CASES["cases"][name].get("again", ""), "utf-8")
-    return hc.estimate_run(config) / "release"
+    return hc.estimate(config) / "release"
 
 
 class Stop(KeyboardInterrupt):
@@ -195,10 +196,10 @@ def tables(name: str, folder: Path) -> dict[str, str]:
     config, without = config_of(asked.pop("case", NAMES[0]), folder), asked.pop("without", ())
     found: Mapping[str, pl.DataFrame]
     if name == "comparison":
-        people = hc.load_config(config).population.read()
+        people = load_config(config).population.read()
         found = hc.compare(people, seed=SEED, **asked).tables
     elif name == "errors of a release":
-        found = {"errors": hc.error_report(hc.protect_run(config), seed=SEED, **asked).table}
+        found = {"errors": hc.errors_of(hc.protect(config), seed=SEED, **asked).table}
     else:
         if "case" in CASES["tables"][name]:
             asked["population"] = config

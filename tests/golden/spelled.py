@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import headcount as hc
 from headcount.addresses import SCHEMA, VERSION, step_words
-from headcount.config.load import config_digest, read_config
+from headcount.config.load import config_digest, load_config, read_config
 from headcount.config.settings import Config
 from headcount.mechanisms import mechanism_digest
+from headcount.tabulate import Tabulated
 from tests.golden.scenes import CASES, KEPT, NAMES, config_of, config_text
 
 
@@ -38,7 +38,7 @@ def hashed(function: Callable[..., Any], *given: Any) -> str:
 def config_named(name: str, folder: Path) -> Config:
     """The config of a case with its files found, or as it stands."""
     if name in NAMES and name not in KEPT:
-        return hc.load_config(config_of(name, folder))
+        return load_config(config_of(name, folder))
     return read_config(tomllib.loads(config_text(name), parse_float=Decimal), source=name)
 
 
@@ -62,13 +62,13 @@ def _population(config: str) -> str:
 def people_words(name: str, folder: Path) -> dict[str, Any]:
     """The words of a population in a config and in the digest of its data, and that digest."""
     case = next(one for one in NAMES if CASES["cases"][one]["population"] == name)
-    config = hc.load_config(config_of(case, folder))
+    config = load_config(config_of(case, folder))
     people = config.population.read()
     return {
         "config": _population(hashed(config_digest, config)),
         "schema": SCHEMA(people.schema),
-        "read_off": list(people.read_off),
-        "digest": hc.Tabulated.of(people).digest.hex(),
+        "read_off": list(people.domain.read_off),
+        "digest": Tabulated.of(people).digest.hex(),
     }
 
 

@@ -16,7 +16,7 @@ from headcount.addresses import ALONE, METHODS, Phrase, Word, method_words, step
 from headcount.config.settings import RunSettings
 from headcount.fields import Marker
 from headcount.mechanisms import PreTabular
-from headcount.mechanisms.suppression._choice import CostFile
+from headcount.mechanisms.suppression._pattern import CostFile
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.typed import _marks, shaping
 from tests.golden.__main__ import golden
@@ -143,7 +143,7 @@ class Drawn(PreTabular):
     exact: bool = False
     name = "sampling"
 
-    def guarantee(self, schema: Any, geography: Any) -> Any:
+    def on(self, domain: Any) -> Any:
         raise NotImplementedError
 
     def apply(self, population: Any, noise: Any, *, run: int, context: Any) -> Any:

@@ -49,7 +49,7 @@ def test_a_strangers_file_is_read_rightly(tmp_path: Path, name: str) -> None:
     population = load_config(config).population.read()
     assert population.schema.names == stranger.attributes
     assert tallied(population) == +stranger.truth
-    assert "which units exist" in population.read_off
+    assert "which units exist" in population.domain.read_off
 
 
 @pytest.mark.parametrize("name", STRANGERS)

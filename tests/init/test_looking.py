@@ -24,7 +24,7 @@ from headcount.init.look import SeenColumn, SeenFile, look
 from headcount.init.places import FoundPlaces, find_places
 from headcount.init.read import read
 from headcount.init.wide import find_cells
-from headcount.population.format import PLAIN
+from headcount.population.text_files import PLAIN
 from tests.cli.test_cli import Headcount, headcount
 from tests.init.strangers import semicolons
 

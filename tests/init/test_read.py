@@ -14,6 +14,8 @@ import headcount as hc
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError
 from headcount.init import draft, write_draft
+from headcount.population.columns import AttributeColumn
+from headcount.population.microdata import read_microdata
 from tests.init.strangers import STRANGERS
 from tests.init.test_init import tallied
 
@@ -60,8 +62,8 @@ def test_a_strangers_file_is_read_as_init_reads_it(tmp_path: Path, name: str) ->
     assert tallied(people) == +stranger.truth
     assert people.schema == by_config.schema
     assert people.geography.levels == by_config.geography.levels
-    assert people.read_off == by_config.read_off
-    assert people.one_person == by_config.one_person
+    assert people.domain.read_off == by_config.domain.read_off
+    assert people.domain.one_person == by_config.domain.one_person
 
 
 @pytest.mark.parametrize("kind", frames())
@@ -77,7 +79,7 @@ def test_frames_of_every_kind_are_the_same_people(kind: str) -> None:
         ("44003b", "f", "18+"): 1,
     }
     assert people.schema.attribute("sex").levels == ("m", "f")
-    assert people.read_off == ("which units exist",)
+    assert people.domain.read_off == ("which units exist",)
     assert not people.public
 
 
@@ -89,7 +91,7 @@ def test_what_is_not_said_is_found_and_the_reasons_are_logged(
     assert people.geography.levels == ("whole", "county", "tract")
     assert people.schema.names == ("sex", "years")
     assert people.schema.attribute("years").levels[:2] == ("0-4", "5-9")
-    assert "which levels of 'sex' exist" in people.read_off
+    assert "which levels of 'sex' exist" in people.domain.read_off
     assert "kind: one row for each person" in caplog.text
 
 
@@ -97,9 +99,9 @@ def test_a_level_for_rows_without_a_value_is_read_from_the_data() -> None:
     found = pl.DataFrame({**PEOPLE, "years": [3, 40, 70, 17, None]})
     people = hc.read(found, geography=PLACES, attributes=["years"])
     assert "unknown" in people.schema.attribute("years").levels
-    assert "which levels of 'years' exist" in people.read_off
+    assert "which levels of 'years' exist" in people.domain.read_off
     said = hc.read(found, geography=PLACES, attributes={"years": hc.bins(0, 18, missing="level")})
-    assert said.read_off == ("which units exist",)
+    assert said.domain.read_off == ("which units exist",)
 
 
 def test_codes_that_pandas_made_floats_are_whole_again() -> None:
@@ -133,7 +135,7 @@ def test_a_public_list_of_units_may_be_a_frame() -> None:
         pl.DataFrame(PEOPLE), geography=PLACES, attributes={"sex": hc.levels("f", "m")}, units=more
     )
     assert people.geography.size("tract") == 4
-    assert people.read_off == ()
+    assert people.domain.read_off == ()
 
 
 def test_names_of_codes_and_missing_values_are_said_beside_the_levels() -> None:
@@ -197,12 +199,12 @@ def test_bins_and_levels_say_what_they_take() -> None:
 
 def test_the_readers_take_a_path_as_text_and_columns_as_a_list(tmp_path: Path) -> None:
     pl.DataFrame(PEOPLE).write_csv(tmp_path / "people.csv")
-    people = hc.read_microdata(
-        str(tmp_path / "people.csv"), attributes=[hc.AttributeColumn(name="sex")], geography=PLACES
+    people = read_microdata(
+        str(tmp_path / "people.csv"), attributes=[AttributeColumn(name="sex")], geography=PLACES
     )
     assert sum(tallied(people).values()) == 5
     with pytest.raises(InputError, match="geography: found 3, expected the columns of places"):
-        hc.read_microdata("people.csv", attributes=[], geography=3)  # type: ignore[arg-type]
+        read_microdata("people.csv", attributes=[], geography=3)  # type: ignore[arg-type]
 
 
 def test_ids_and_record_keys_go_with_the_people_and_are_no_attribute() -> None:

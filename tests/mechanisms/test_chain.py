@@ -9,6 +9,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import (
@@ -19,8 +20,8 @@ from headcount.mechanisms import (
     Preserved,
     PreTabular,
     Sampling,
+    StepDesign,
     Tabulated,
-    complete_guarantee,
     mechanism_digest,
     protect,
 )
@@ -54,7 +55,7 @@ SWAP = PersonSwapping(level="level_1", kind="random", rate=HALF)
 def town(rows=200, schema=SCHEMA):
     rng = np.random.default_rng(1)
     unit = rng.integers(0, 9, rows).astype(np.int32)
-    return Population("town", schema, TREE, unit, rng.integers(0, 3, rows).astype(np.int32))
+    return Population("town", Domain(schema, TREE), unit, rng.integers(0, 3, rows).astype(np.int32))
 
 
 def keyed(seed=1, label="test"):
@@ -81,7 +82,7 @@ def test_a_chain_of_one_speaks_as_the_method_alone():
         assert repr(chain) == repr(one)
         assert chain.name == one.name
         assert chain.draws_noise == one.draws_noise
-        assert chain.guarantee(SCHEMA, TREE) == one.guarantee(SCHEMA, TREE)
+        assert chain.on(Domain(SCHEMA, TREE)).guarantee == one.on(Domain(SCHEMA, TREE)).guarantee
         assert mechanism_digest(chain) == mechanism_digest(one)
 
 
@@ -167,7 +168,11 @@ def test_the_key_gives_a_resumed_chain_the_same_release():
 
 def test_a_run_of_a_chain_is_that_run_alone():
     chain = Chain((EXACT, SWAP), Raked(epsilon=Fraction(1)))
-    runs = list(chain.outcomes(Tabulated.of(town()), keyed(), runs=range(3)))
+    runs = list(
+        chain.on(Tabulated.of(town()).counts.domain).outcomes(
+            Tabulated.of(town()), keyed(), runs=range(3)
+        )
+    )
     for run, outcome in enumerate(runs):
         release = protect(town(), chain, keyed(), run=run)
         for level in TREE.levels:
@@ -191,16 +196,16 @@ def test_every_step_leaves_its_trace_in_a_folder_of_its_own(tmp_path):
 
 def test_losses_scale_by_the_stability_exactly():
     noisy = Geometric(epsilon=Fraction(1, 3), unit=ADD)
-    alone = noisy.guarantee(SCHEMA, TREE)
+    alone = noisy.on(Domain(SCHEMA, TREE)).guarantee
     chain = Chain((EXACT, EXACT), noisy)
-    stated = chain.guarantee(SCHEMA, TREE)
+    stated = chain.on(Domain(SCHEMA, TREE)).guarantee
     assert [loss.unit for loss in stated.losses] == [ADD, CHANGE]
     assert stated.loss_for(ADD) == PureLoss(epsilon=4 * Fraction(1, 3), unit=ADD)
     assert stated.loss_for(CHANGE) == alone.loss_for(CHANGE)
-    (measured,) = chain.plan(SCHEMA, TREE)
+    (measured,) = chain.on(Domain(SCHEMA, TREE)).plan
     assert measured.loss(ADD) == stated.loss_for(ADD)
     assert measured.loss(CHANGE) == stated.loss_for(CHANGE)
-    assert measured.law == noisy.plan(SCHEMA, TREE)[0].law
+    assert measured.law == noisy.on(Domain(SCHEMA, TREE)).plan[0].law
     said = " ".join(stated.sentences())
     assert "4 when one person is added or removed, 1 when one person's record changes" in said
     assert "Each of them can change at most so many of the records that are then protected" in said
@@ -208,17 +213,21 @@ def test_losses_scale_by_the_stability_exactly():
 
 
 def test_a_step_that_changes_totals_leaves_no_claim_that_they_are_exact():
-    said = " ".join(Chain.of([SWAP, EXACT]).guarantee(SCHEMA, TREE).sentences())
+    said = " ".join(Chain.of([SWAP, EXACT]).on(Domain(SCHEMA, TREE)).guarantee.sentences())
     assert "exact" not in said.lower()
     assert "how many people there are, give or take half the weight of a person" in said
-    alone = SWAP.guarantee(SCHEMA, TREE)
+    alone = SWAP.on(Domain(SCHEMA, TREE)).guarantee
     assert f"the number of people in each {TREE.leaf}" in alone.released_exactly
 
 
 def test_a_step_that_stands_twice_gives_its_reason_once():
-    said = Chain.of([SWAP, SWAP]).guarantee(SCHEMA, TREE).why_none
+    said = Chain.of([SWAP, SWAP]).on(Domain(SCHEMA, TREE)).guarantee.why_none
     assert said.count("leaves open which ones") == 1
-    noisy = Chain.of([SWAP, SWAP, Geometric(epsilon=Fraction(1))]).guarantee(SCHEMA, TREE).why_none
+    noisy = (
+        Chain.of([SWAP, SWAP, Geometric(epsilon=Fraction(1))])
+        .on(Domain(SCHEMA, TREE))
+        .guarantee.why_none
+    )
     assert noisy.count("person-swapping: ") == 1
 
 
@@ -226,12 +235,15 @@ def test_rho_scales_by_the_square():
     table = {"rho": 1, "unit": "add-remove", "queries": {"cells": {"share": 1}}}
     gaussian = from_table(TopDown, table, source="test")
     chain = Chain((EXACT,), gaussian)
-    own, stated = gaussian.guarantee(SCHEMA, TREE), chain.guarantee(SCHEMA, TREE)
+    own, stated = (
+        gaussian.on(Domain(SCHEMA, TREE)).guarantee,
+        chain.on(Domain(SCHEMA, TREE)).guarantee,
+    )
     before, after = own.loss_for(ADD), stated.loss_for(ADD)
     assert before is not None
     assert after is not None
     assert after.amount == 4 * before.amount
-    parts = [loss for one in chain.plan(SCHEMA, TREE) if (loss := one.loss(ADD))]
+    parts = [loss for one in chain.on(Domain(SCHEMA, TREE)).plan if (loss := one.loss(ADD))]
     assert sum((loss.amount for loss in parts), Fraction(0)) == after.amount
 
 
@@ -259,12 +271,12 @@ def test_the_loss_of_a_group(k):
 )
 def test_a_step_without_a_bound_leaves_no_guarantee_and_is_named(step, why):
     chain = Chain((EXACT, step), Geometric(epsilon=Fraction(1)))
-    stated = chain.guarantee(SCHEMA, TREE)
+    stated = chain.on(Domain(SCHEMA, TREE)).guarantee
     assert not stated.losses
     assert why in stated.why_none
     assert f"The noise of geometric protects the records that {step.name} made" in stated.why_none
     assert "exact sample" not in stated.why_none
-    (measured,) = chain.plan(SCHEMA, TREE)
+    (measured,) = chain.on(Domain(SCHEMA, TREE)).plan
     assert measured.units == ()  # no loss about the people
     release = protect(town(), chain, keyed())
     assert not release.guarantee.exists
@@ -273,13 +285,13 @@ def test_a_step_without_a_bound_leaves_no_guarantee_and_is_named(step, why):
 def test_attributes_that_follow_from_the_household_leave_no_guarantee():
     size = Attribute("size", ("1", "2", "3"), follows=Follows.SIZE)
     noisy = Geometric(epsilon=Fraction(1), count_housemates=True)
-    stated = Chain((EXACT,), noisy).guarantee(Schema((size,)), TREE)
+    stated = Chain((EXACT,), noisy).on(Domain(Schema((size,)), TREE)).guarantee
     assert "an attribute follows from the household, and no step's bound counts" in stated.why_none
-    assert noisy.guarantee(Schema((size,)), TREE).losses
+    assert noisy.on(Domain(Schema((size,)), TREE)).guarantee.losses
 
 
 def exactly(*steps, schema=SCHEMA, tree=TREE):
-    return Chain.of(steps).guarantee(schema, tree).released_exactly
+    return Chain.of(steps).on(Domain(schema, tree)).guarantee.released_exactly
 
 
 def test_what_the_last_step_publishes_exactly_is_of_the_people_where_no_step_changes_it():
@@ -350,8 +362,8 @@ def test_what_a_swap_leaves_is_not_published_exactly_by_a_step_that_changes_tabl
 def test_numbers_of_living_quarters_are_those_of_the_people_after_a_swap_of_households():
     swap = HouseholdSwapping(rate=HALF, key=("size",))
     quarters = Preserved("living quarters", TREE.leaf)
-    assert swap.leaves(quarters, SCHEMA, TREE)
-    assert not EXACT.leaves(quarters, SCHEMA, TREE)
+    assert swap.on(Domain(SCHEMA, TREE)).leaves(quarters)
+    assert not EXACT.on(Domain(SCHEMA, TREE)).leaves(quarters)
 
 
 class InWords(PreTabular):
@@ -362,8 +374,9 @@ class InWords(PreTabular):
     def apply(self, population, noise, *, run, context):
         return population
 
-    def guarantee(self, schema, geography):
-        return Guarantee.none("a toy").also_exact("the number of dogs")
+    def on(self, domain):
+        promised = Guarantee.none("a toy").also_exact("the number of dogs")
+        return StepDesign(domain=domain, guarantee=promised)
 
 
 def test_what_a_method_says_in_words_alone_is_said_with_a_doubt():
@@ -383,7 +396,7 @@ def test_what_is_stated_of_swaps_in_turn_is_true_of_the_counts(seed):
             ),
         ]
     )
-    said = chain.guarantee(people.schema, tree).released_exactly
+    said = chain.on(Domain(people.schema, tree)).guarantee.released_exactly
     before = tabulate(people)
     after = chain.changed(Tabulated.of(people), keyed(seed), run=0, context=Context())
     assert not np.array_equal(before.dense(), after.dense())
@@ -399,7 +412,7 @@ def test_what_is_stated_of_swaps_in_turn_is_true_of_the_counts(seed):
 
 
 def test_reasons_of_several_steps_without_noise_are_all_said():
-    why = Chain((EXACT, SWAP)).guarantee(SCHEMA, TREE).why_none
+    why = Chain((EXACT, SWAP)).on(Domain(SCHEMA, TREE)).guarantee.why_none
     assert "sampling: a sampled person's record is published as it is" in why
     assert "person-swapping: records are published as they are" in why
     assert "the true counts" not in why
@@ -407,9 +420,9 @@ def test_reasons_of_several_steps_without_noise_are_all_said():
 
 def test_a_seeded_chain_says_that_it_is_not_private():
     chain = Chain((EXACT,), Geometric(epsilon=Fraction(1)))
-    counts = tabulate(town())
-    assert not complete_guarantee(counts, chain, key_kind="seed").exists
-    assert complete_guarantee(counts, chain, key_kind="os").exists
+    design = chain.on(town().domain)
+    assert not design.promise("seed").exists
+    assert design.promise("os").exists
 
 
 # --- neighbours ----------------------------------------------------------------------------------
@@ -438,7 +451,9 @@ def samples_of(places, fraction):
 def test_neighbours_stay_within_the_stated_loss_in_every_small_case(fraction, people):
     noisy = Geometric(epsilon=Fraction(2), unit=ADD)
     chain = Chain((Sampling(fraction=fraction, exact=True),), noisy)
-    stated = {loss.unit: float(loss.amount) for loss in chain.guarantee(Schema(), PAIR).losses}
+    stated = {
+        loss.unit: float(loss.amount) for loss in chain.on(Domain(Schema(), PAIR)).guarantee.losses
+    }
     rate = 2.0
     for there in range(people + 1):
         here = [0] * there + [1] * (people - there)
@@ -470,10 +485,10 @@ def test_runs_of_the_code_follow_that_law():
     runs = range(1500)
     for places, seed in (([0] * 3, 1), ([0] * 3 + [1], 2)):
         unit = np.array(places, dtype=np.int32)
-        data = Tabulated.of(Population("p", Schema(), PAIR, unit, np.zeros_like(unit)))
+        data = Tabulated.of(Population("p", Domain(Schema(), PAIR), unit, np.zeros_like(unit)))
         seen = sum(
             bool(outcome.as_counts().dense("level_1")[0, 1, 0] >= 3)
-            for outcome in chain.outcomes(data, keyed(seed), runs=runs)
+            for outcome in chain.on(data.counts.domain).outcomes(data, keyed(seed), runs=runs)
         )
         share = law(samples_of(places, Fraction(1, 3)), 2.0)[:, 13:].sum()
         assert abs(seen / len(runs) - share) < 4 * (share * (1 - share) / len(runs)) ** 0.5
@@ -488,11 +503,9 @@ class HalfProved(PreTabular):
 
     name = "half-proved"
 
-    def guarantee(self, schema, geography):
-        return Guarantee.none("records are published as they are")
-
-    def stability(self, unit):
-        return 3 if unit is CHANGE else None
+    def on(self, domain):
+        none = Guarantee.none("records are published as they are")
+        return StepDesign(domain=domain, guarantee=none, stability={CHANGE: 3})
 
     def apply(self, population, noise, *, run, context):
         return population
@@ -501,10 +514,10 @@ class HalfProved(PreTabular):
 def test_only_the_unit_with_a_bound_has_a_loss():
     noisy = Geometric(epsilon=Fraction(1))
     chain = Chain((HalfProved(),), noisy)
-    stated = chain.guarantee(SCHEMA, TREE)
+    stated = chain.on(Domain(SCHEMA, TREE)).guarantee
     assert [loss.unit for loss in stated.losses] == [CHANGE]
     assert stated.losses[0].amount == 3
-    (measured,) = chain.plan(SCHEMA, TREE)
+    (measured,) = chain.on(Domain(SCHEMA, TREE)).plan
     assert measured.units == (CHANGE,)
 
 
@@ -522,8 +535,10 @@ def test_published_tables_have_no_counts_and_no_weight():
         ConfigError, match="found a sample, in which each person stands for 2, expected everybody"
     ):
         protect(sample, Suppression(tables=("P1",), lowest="county"))
-    outcome = Suppression(tables=("P1",), lowest="county").run(
-        tabulate(people), keyed(), runs=range(1)
+    outcome = (
+        Suppression(tables=("P1",), lowest="county")
+        .on(tabulate(people).domain)
+        .run(tabulate(people), keyed(), runs=range(1))
     )
     with pytest.raises(InputError, match="expected counts of every unit and cell"):
         outcome.as_counts()
@@ -575,11 +590,9 @@ class Unchanged(PreTabular):
     def apply(self, population, noise, *, run, context):
         return population
 
-    def stability(self, unit):
-        return 1
-
-    def guarantee(self, schema, geography):
-        return Guarantee.none("nothing is changed")
+    def on(self, domain):
+        none = Guarantee.none("nothing is changed")
+        return StepDesign(domain=domain, guarantee=none, stability=dict.fromkeys(UnitOfPrivacy, 1))
 
 
 def test_exact_counts_of_changed_records_leave_no_guarantee():
@@ -591,11 +604,11 @@ def test_exact_counts_of_changed_records_leave_no_guarantee():
         source="test",
     )
     chain = Chain.of([Unchanged(), top])
-    stated = chain.guarantee(people.schema, people.geography)
+    stated = chain.on(people.domain).guarantee
     assert not stated.losses
     assert "publishes some counts of the records that unchanged made exactly" in stated.why_none
     without = Chain.of([Unchanged(), from_table(TopDown, settings, source="test")])
-    assert without.guarantee(people.schema, people.geography).losses
+    assert without.on(people.domain).guarantee.losses
 
 
 def test_something_that_is_no_mechanism_is_refused_by_name():

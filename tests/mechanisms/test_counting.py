@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.errors import PrivacyError
 from headcount.geography import Geography, regular
 from headcount.mechanisms import Geometric, Identity
-from headcount.mechanisms._noisy_cells import cell_stream
+from headcount.mechanisms._noisy import cell_stream
 from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy
@@ -36,7 +37,7 @@ def keyed(seed: int = 1) -> KeyedNoise:
 @given(populations())
 def test_identity_publishes_the_truth(population):
     counts = tabulate(population)
-    outcome = Identity().run(counts, keyed(), runs=range(2))
+    outcome = Identity().on(counts.domain).run(counts, keyed(), runs=range(2)).as_counts()
     assert list(outcome.tables) == [counts.level]
     assert outcome.dense(counts.level).tolist() == [counts.dense().tolist()] * 2
 
@@ -47,7 +48,7 @@ def test_geometric_is_truth_plus_the_streams_noise_on_every_possible_cell(popula
     counts = tabulate(population)
     runs = range(first, first + 2)
     mechanism = Geometric(epsilon=Fraction(1, 3), unit=ADD_REMOVE)
-    made = mechanism.run(counts, keyed(), runs=runs).tables
+    made = mechanism.on(counts.domain).run(counts, keyed(), runs=runs).as_counts().tables
     stream = Stream(counts.level, CELLS, counts.dense().size)
     drawn = keyed().draw(stream, TwoSidedGeometric(Fraction(1, 3)), draws=runs)
     for run, noise in zip(made[counts.level], drawn, strict=True):
@@ -62,7 +63,8 @@ def test_geometric_is_truth_plus_the_streams_noise_on_every_possible_cell(popula
 def test_averaged_is_the_mean_of_parts_no_other_run_uses(population, parts, first):
     counts = tabulate(population)
     mechanism = Averaged(epsilon=Fraction(1), parts=parts, unit=ADD_REMOVE)
-    made = mechanism.run(counts, keyed(), runs=range(first, first + 1)).tables[counts.level][0]
+    outcome = mechanism.on(counts.domain).run(counts, keyed(), runs=range(first, first + 1))
+    made = outcome.as_counts().tables[counts.level][0]
     share = Fraction(1, parts)
     stream = cell_stream(counts)
     part_numbers = range(first * parts, (first + 1) * parts)
@@ -157,7 +159,7 @@ def test_raked_follows_its_measurements_and_adds_up_at_every_level(population):
     counts = tabulate(population)
     tree, schema = population.geography, population.schema
     mechanism = Raked(epsilon=Fraction(1, 2), unit=ADD_REMOVE)
-    outcome = mechanism.run(counts, keyed(), runs=range(2))
+    outcome = mechanism.on(counts.domain).run(counts, keyed(), runs=range(2)).as_counts()
     assert tuple(outcome.tables) == tree.levels
     share = Fraction(1, 2) / len(tree.levels)
     zeros = 0
@@ -183,7 +185,8 @@ def test_raked_follows_its_measurements_and_adds_up_at_every_level(population):
 def test_raked_children_sum_to_their_parents():
     counts = tabulate(uniform(people=20_000, depth=3, mean=20))
     tree = counts.geography
-    tables = Raked(epsilon=Fraction(1, 20)).run(counts, keyed(), runs=range(3)).tables
+    design = Raked(epsilon=Fraction(1, 20)).on(counts.domain)
+    tables = design.run(counts, keyed(), runs=range(3)).as_counts().tables
     for depth in range(1, len(tree.levels)):
         children, parents = tables[tree.levels[depth]], tables[tree.levels[depth - 1]]
         start = tree.children_start(tree.levels[depth - 1])
@@ -226,7 +229,7 @@ def test_an_epsilon_is_kept_as_an_exact_fraction():
 
 
 def losses(mechanism, schema: Schema, tree: Geography) -> tuple[object, object]:
-    guarantee = mechanism.guarantee(schema, tree)
+    guarantee = mechanism.on(Domain(schema, tree)).guarantee
     found = (guarantee.loss_for(unit) for unit in (ADD_REMOVE, CHANGE_ONE))
     added, changed = (None if loss is None else loss.epsilon for loss in found)
     return added, changed
@@ -242,8 +245,10 @@ def test_epsilon_is_the_loss_under_the_chosen_unit_and_the_other_stands_beside_i
     assert losses(added, schema, tree) == (third, 2 * third)
     changed = mechanism(epsilon=third)
     assert losses(changed, schema, tree) == (third / 2, third)
-    assert changed.guarantee(schema, tree).losses[0].unit is CHANGE_ONE  # what was asked for, first
-    assert added.guarantee(schema, tree).losses[0].unit is ADD_REMOVE
+    domain = Domain(schema, tree)
+    first = changed.on(domain).guarantee.losses[0]
+    assert first.unit is CHANGE_ONE  # what was asked for, first
+    assert added.on(domain).guarantee.losses[0].unit is ADD_REMOVE
 
 
 @pytest.mark.parametrize("mechanism", NOISY)
@@ -265,7 +270,7 @@ def test_a_moved_person_leaves_the_root_of_raked_alone(depth):
     assert totals == (epsilon, 2 * epsilon * parts)
     # The levels that cost something share the whole epsilon; the root has noise like theirs.
     assert losses(changed, Schema(), tree) == (epsilon / (2 * parts), epsilon)
-    laws = {one.law for one in changed.plan(Schema(), tree)}
+    laws = {one.law for one in changed.on(Domain(Schema(), tree)).plan}
     assert laws == {TwoSidedGeometric(epsilon / (2 * depth))}
     # With several possible cells a changed record can change the root's cells as well.
     assert losses(added, Schema((SEX,)), tree) == (epsilon, 2 * epsilon)
@@ -294,7 +299,7 @@ def test_one_count_alone_needs_add_remove(mechanism):
         "when one person's record changes the count does not change"
     )
     with pytest.raises(PrivacyError, match=message):
-        mechanism(epsilon=Fraction(1)).plan(Schema(), tree)
+        mechanism(epsilon=Fraction(1)).on(Domain(Schema(), tree))
     added = mechanism(epsilon=Fraction(1), unit=ADD_REMOVE)
     assert losses(added, Schema(), tree) == (1, None)
     assert losses(added, Schema((SEX,)), tree) == (1, 2)
@@ -338,6 +343,6 @@ def test_the_promised_loss_is_the_sensitivity_of_every_neighbour(population):
 
 
 def test_identity_says_why_it_promises_nothing():
-    guarantee = Identity().guarantee(Schema(), regular(children=2, depth=1))
+    guarantee = Identity().on(Domain(Schema(), regular(children=2, depth=1))).guarantee
     assert not guarantee.exists
     assert guarantee.why_none == "the true counts are published as they are"

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from headcount.domain import Domain
 from headcount.geography import regular
 from headcount.mechanisms import Geometric
 from headcount.noise import KeyedNoise, RunKey
@@ -29,13 +30,15 @@ def example() -> Counts:
     unit = np.array([0, 0, 5, 20], dtype=np.int32)
     cell = np.array([0, 3, 1, 2], dtype=np.int32)
     count = np.array([1000, 1, 7, 30], dtype=np.int64)
-    return tabulate(Population("p", schema, regular(children=3, depth=3), unit, cell, count))
+    return tabulate(
+        Population("p", Domain(schema, regular(children=3, depth=3)), unit, cell, count)
+    )
 
 
 def noise_of(mechanism, counts: Counts, level: str) -> NDArray[np.float64]:
     """Published minus true, on every possible cell: runs x units x cells."""
     source = KeyedNoise(RunKey.from_seed(2), mechanism.name, b"", b"")
-    tables = mechanism.run(counts, source, runs=RUNS).tables
+    tables = mechanism.on(counts.domain).run(counts, source, runs=RUNS).tables
     noise: NDArray[np.float64] = tables[level].astype(np.float64) - counts.at(level).dense()
     return noise[:, :, counts.schema.possible]
 

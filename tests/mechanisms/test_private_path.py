@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import Geometric, _base, _noisy_cells, geometric
+from headcount.mechanisms import Geometric, _base, _noisy, geometric
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
 from headcount.tabulate import counts as counts_room
@@ -21,7 +21,7 @@ from headcount_papers.raked import Raked
 AFTER_THE_NOISE = {"rake", "run"}
 """Functions that take noisy integers and go on in floats: post-processing."""
 
-ON_THE_WAY = [_base, _noisy_cells, averaged, geometric, raked, counts_room]
+ON_THE_WAY = [_base, _noisy, averaged, geometric, raked, counts_room]
 
 
 def floats_on_the_way(work: Any, modules: list[ModuleType]) -> list[str]:
@@ -54,7 +54,7 @@ def the_whole_way(mechanism: Any) -> Any:
     def work() -> None:
         truth = tabulate(uniform(people=2_000, depth=2, mean=50, seed=1))
         noise = KeyedNoise(RunKey.from_seed(1), mechanism.name, b"", b"")
-        mechanism.run(truth, noise, runs=range(2))
+        mechanism.on(truth.domain).run(truth, noise, runs=range(2))
 
     return work
 
@@ -74,13 +74,13 @@ def test_from_counts_to_noisy_counts_everything_is_integer(kind):
     ],
 )
 def test_one_float_in_a_copy_is_found(monkeypatch, kind, line, with_float):
-    source = Path(_noisy_cells.__file__).read_text(encoding="utf-8")
+    source = Path(_noisy.__file__).read_text(encoding="utf-8")
     assert line in source
-    changed = ModuleType(_noisy_cells.__name__)
-    monkeypatch.setitem(sys.modules, _noisy_cells.__name__, changed)
+    changed = ModuleType(_noisy.__name__)
+    monkeypatch.setitem(sys.modules, _noisy.__name__, changed)
     body = source.replace(line, with_float)
     body = body.replace("answers += self.times * truth", "answers = answers + self.times * truth")
-    exec(compile(body, _noisy_cells.__file__, "exec"), vars(changed))
+    exec(compile(body, _noisy.__file__, "exec"), vars(changed))
     for module in (averaged, geometric, raked):
         monkeypatch.setattr(module, "noisy_cells", vars(changed)["noisy_cells"])
     mechanism = kind(epsilon=Fraction(1, 3))

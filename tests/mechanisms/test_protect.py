@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
@@ -19,8 +20,7 @@ from headcount_papers.raked import Raked
 
 PEOPLE = Population(
     "p",
-    Schema((Attribute("sex", ("f", "m")),)),
-    regular(children=2, depth=2),
+    Domain(Schema((Attribute("sex", ("f", "m")),)), regular(children=2, depth=2)),
     np.array([0, 0, 3], dtype=np.int32),
     np.array([1, 0, 1], dtype=np.int32),
 )
@@ -68,7 +68,8 @@ def test_identity_needs_no_key_and_promises_nothing():
 
 
 def test_what_was_read_off_the_data_is_listed():
-    counts = tabulate(replace(PEOPLE, read_off=("which units exist",)))
+    found = replace(PEOPLE.domain, read_off=("which units exist",))
+    counts = tabulate(replace(PEOPLE, domain=found))
     release = protect(Tabulated.of(counts), Raked(epsilon=Fraction(1)))
     assert release.guarantee.released_exactly == ("which units exist",)
     assert "Released without noise: which units exist." in release.guarantee.sentences()
@@ -92,5 +93,10 @@ def test_a_release_has_a_value_at_every_level(mechanism):
 def test_protecting_is_the_first_run():
     mechanism = Geometric(epsilon=Fraction(1, 4))
     release = protect(Tabulated.of(COUNTS), mechanism, keyed(RunKey.from_seed(1)))
-    runs = mechanism.run(COUNTS, keyed(RunKey.from_seed(1)), runs=range(3)).tables[COUNTS.level]
+    runs = (
+        mechanism.on(COUNTS.domain)
+        .run(COUNTS, keyed(RunKey.from_seed(1)), runs=range(3))
+        .as_counts()
+        .tables[COUNTS.level]
+    )
     assert np.array_equal(release.at(COUNTS.level), runs[0])

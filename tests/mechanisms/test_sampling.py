@@ -9,10 +9,11 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
-from headcount.mechanisms._seeded import cipher_words, generator
+from headcount.mechanisms._step_noise import cipher_words, generator
 from headcount.mechanisms.sampling import choose, sample_counts
 from headcount.noise import KeyedNoise, RunKey, Stream
 from headcount.population import Population, uniform
@@ -36,7 +37,7 @@ def test_no_guarantee_and_says_why():
     assert "No differential-privacy guarantee: a sampled person's record is published as it is" in (
         said
     )
-    assert Chain.of(mechanism).plan(population.schema, population.geography) == ()
+    assert Chain.of(mechanism).on(population.domain).plan == ()
 
 
 def tiny_law(people, size):
@@ -121,9 +122,9 @@ def people(rows):
     cell = np.zeros(4, dtype=np.int32)
     if not rows:
         table = np.array(PEOPLE)
-        return Population("t", Schema(), tree, np.arange(4, dtype=np.int32), cell, table)
+        return Population("t", Domain(Schema(), tree), np.arange(4, dtype=np.int32), cell, table)
     unit = np.repeat(np.arange(4, dtype=np.int32), PEOPLE)
-    return Population("t", Schema(), tree, unit, np.zeros(10, dtype=np.int32))
+    return Population("t", Domain(Schema(), tree), unit, np.zeros(10, dtype=np.int32))
 
 
 @pytest.mark.parametrize("rows", [True, False])
@@ -163,16 +164,11 @@ def test_exact_samples_are_refused_where_memory_cannot_hold_a_word_for_each(monk
 
 
 def test_the_stability_of_the_exact_sample_is_stated_and_of_the_other_open():
-    exact, fast = Sampling(fraction=HALF, exact=True), Sampling(fraction=HALF)
-    stated = {unit.value: exact.stability(unit) for unit in UnitOfPrivacy}
-    assert stated == {
-        "add-remove": 2,
-        "change-one": 1,
-        "household-add-remove": None,
-        "household-change-one": None,
-        "housing-unit-change-one": None,
-    }
-    assert all(fast.stability(unit) is None for unit in UnitOfPrivacy)
+    domain = people(rows=True).domain
+    exact = Sampling(fraction=HALF, exact=True).on(domain)
+    fast = Sampling(fraction=HALF).on(domain)
+    assert exact.stability == {UnitOfPrivacy.ADD_REMOVE: 2, UnitOfPrivacy.CHANGE_ONE: 1}
+    assert fast.stability == {}
     assert "floating point" in fast.no_bound
 
 
@@ -215,7 +211,7 @@ def test_rmse_is_that_of_sampling_without_replacement():
 def test_empty_counts_give_an_empty_sample():
     tree = regular(children=2, depth=1)
     none = np.empty(0, dtype=np.int32)
-    nobody = Population("nobody", Schema(), tree, unit=none, cell=none)
+    nobody = Population("nobody", Domain(Schema(), tree), unit=none, cell=none)
     for exact in (True, False):
         release = protect(nobody, Sampling(fraction=HALF, exact=exact), seeded())
         assert release.at("whole").sum() == 0
@@ -255,7 +251,7 @@ def test_too_many_people_are_refused_without_telling_how_many():
     tree = regular(children=2, depth=1)
     one = np.zeros(1, dtype=np.int32)
     many = np.array([2_123_456_789])
-    counts = Population("many", Schema(), tree, unit=one, cell=one, count=many)
+    counts = Population("many", Domain(Schema(), tree), unit=one, cell=one, count=many)
     with pytest.raises(InputError, match="found 1,000,000,000 or more, expected fewer") as caught:
         Sampling(fraction=HALF).check(counts)
     assert "2,123" not in str(caught.value)

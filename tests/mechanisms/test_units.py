@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.geography import regular
 from headcount.mechanisms import Chain, Geometric, protect
 from headcount.noise import TwoSidedGeometric
 from headcount.population import Population, cut_households
-from headcount.population.dwellings import Households
 from headcount.population.from_households import to_population
+from headcount.population.population import Households
 from headcount.population.towns import towns
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
@@ -89,7 +90,7 @@ def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
     population = people("sex", "household_size")
     counts = tabulate(population)
     with pytest.raises(ConfigError) as refused:
-        mechanism(epsilon=1).check(counts)
+        mechanism(epsilon=1).on(counts.domain)
     said = str(refused.value)
     assert said.startswith(f"{mechanism.name}: attribute 'household_size': found an attribute that")
     assert "one person more or less changes the record of every housemate" in said
@@ -97,7 +98,7 @@ def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
     assert "moves up to 14 counts in place of 2" in said
     assert 'mechanism.unit = "household-change-one" with mechanism.largest_household' in said
     with pytest.raises(ConfigError, match="moves up to 7 counts in place of 1"):
-        mechanism(epsilon=1, unit="add-remove").plan(counts.schema, counts.geography)
+        mechanism(epsilon=1, unit="add-remove").on(counts.domain)
     with pytest.raises(ConfigError, match="changes the record of every housemate"):
         protect(population, mechanism(epsilon=1))
 
@@ -105,8 +106,8 @@ def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
 def test_topdown_refuses_it_too_and_an_infinite_epsilon_promises_nothing():
     counts = tabulate(people("sex", "household_size"))
     with pytest.raises(ConfigError, match=r"topdown: attribute 'household_size': found an attr"):
-        topdown(epsilon=1).check(counts)
-    assert topdown(epsilon="inf").check(counts) == ()  # not refused
+        topdown(epsilon=1).on(counts.domain).check(counts)
+    assert topdown(epsilon="inf").on(counts.domain).check(counts) == ()  # not refused
 
 
 @pytest.mark.parametrize("mechanism", NOISY)
@@ -129,7 +130,7 @@ def test_epsilon_is_spent_exactly_under_every_unit(mechanism, settings, l1):
         )
         == made
     )
-    plan = made.plan(population.schema, population.geography)
+    plan = made.on(population.domain).plan
     laws = {one.law for one in plan}
     assert laws == {TwoSidedGeometric(Fraction(1, 3) / sum(one.draws * l1 for one in plan))}
     release = protect(population, made)
@@ -150,14 +151,14 @@ def test_epsilon_is_spent_exactly_under_every_unit(mechanism, settings, l1):
 def test_topdown_counts_what_each_of_its_queries_asks_for(settings, cells, sex, home, loss):
     population = people("sex", "household_size")
     made = topdown(**loss, **settings, report_epsilon="0.01")
-    plan = made.plan(population.schema, population.geography)
+    plan = made.on(population.domain).plan
     unit = made.neighbours.unit
     for one in plan:
         moved = one.sensitivity(unit)
         stated = {"cells": cells, "sex": sex, "home": home}
         expected = stated.get(one.query, (cells[0], cells[0] ** 2))  # the distance to the truth
         assert (moved.l1, moved.l2_squared) == expected
-    amount = made.guarantee(population.schema, population.geography).losses[0]
+    amount = made.on(population.domain).guarantee.losses[0]
     report = Fraction(1, 100)
     whole = 2 + report if "epsilon" in loss else Fraction(1, 2) + report**2 / 2
     kind = PureLoss if "epsilon" in loss else ZCDPLoss
@@ -173,11 +174,11 @@ def test_what_follows_from_who_they_are_needs_the_household_as_the_unit():
         with pytest.raises(
             ConfigError, match="'children': found an attribute that follows from"
         ) as no:
-            Chain.of(Geometric(epsilon=Fraction(1), **settings)).check(data)
+            Chain.of(Geometric(epsilon=Fraction(1), **settings)).on(data.counts.domain).check(data)
         assert "count_housemates" not in str(no.value)
         assert 'mechanism.unit = "household-change-one"' in str(no.value)
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
-    assert Chain.of(household).check(data) == ()
+    assert Chain.of(household).on(data.counts.domain).check(data) == ()
 
 
 def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
@@ -188,12 +189,14 @@ def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
     data = Tabulated.of(people("sex", "children", more={"children": shared}))
     message = "'children': found a level that may follow from everyone in the same group quarters"
     with pytest.raises(InputError, match=message) as no:
-        Chain.of(household).check(data)
+        Chain.of(household).on(data.counts.domain).check(data)
     assert "expected 'none' for people in group quarters" in str(no.value)
     rent = village().dwellings["tenure"].copy()
     rent[-1] = 1  # the dwelling's own, whoever lives there
     assert (
-        Chain.of(household).check(Tabulated.of(people("sex", "tenure", more={"tenure": rent})))
+        Chain.of(household)
+        .on(Tabulated.of(people("sex", "tenure", more={"tenure": rent})).counts.domain)
+        .check(Tabulated.of(people("sex", "tenure", more={"tenure": rent})))
         == ()
     )
 
@@ -204,13 +207,16 @@ def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
     with pytest.raises(
         ConfigError, match="'tenure': found no statement of whether it changes"
     ) as no:
-        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
+        Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data)
     for way in ('"dwelling"', '"size"', '"members"', 'follows = "person"'):
         assert way in str(no.value)
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
-    assert Chain.of(household).check(data) == ()
+    assert Chain.of(household).on(data.counts.domain).check(data) == ()
     assert (
-        Chain.of(Geometric(epsilon=Fraction(1))).check(Tabulated.of(people("sex", "tenure"))) == ()
+        Chain.of(Geometric(epsilon=Fraction(1)))
+        .on(Tabulated.of(people("sex", "tenure")).counts.domain)
+        .check(Tabulated.of(people("sex", "tenure")))
+        == ()
     )
 
 
@@ -220,9 +226,9 @@ def test_a_recode_of_a_household_size_is_one_still():
     home = Recode.of(plain, "home", {"1": ["1"], "2+": ["2", "3", "4+"], "none": ["none"]})
     data = Tabulated.of(to_population(village(), ["sex", home]))
     with pytest.raises(ConfigError, match="attribute 'home': found an attribute that follows"):
-        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
+        Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data)
     counted = Geometric(epsilon=Fraction(1), count_housemates=True)
-    (leaf,) = counted.plan(data.counts.schema, data.counts.geography)
+    (leaf,) = counted.on(data.counts.domain).plan
     assert leaf.sensitivity(counted.unit).l1 == 6
 
 
@@ -240,10 +246,10 @@ def test_a_dwelling_attribute_that_the_data_show_to_be_the_size(households, exce
     by_size["tenure"][: 2 * exceptions : 2] = 1
     data = Tabulated.of(people("sex", "tenure", sizes=sizes, more=by_size))
     if not refused:
-        assert Chain.of(Geometric(epsilon=Fraction(1))).check(data) == ()
+        assert Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data) == ()
         return
     with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
-        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
+        Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data)
 
 
 def test_two_sizes_that_are_told_apart_are_enough():
@@ -254,7 +260,7 @@ def test_two_sizes_that_are_told_apart_are_enough():
         people("sex", "tenure", sizes=sizes, more={"tenure": np.array([*tenure, 2])})
     )
     with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
-        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
+        Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data)
 
 
 def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
@@ -264,10 +270,12 @@ def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
     of_size[1] = 0  # one of a couple, who then differ
     data = Tabulated.of(to_population(replace(homes, persons={"sex": of_size}), ["sex"]))
     with pytest.raises(TruthError, match=f"'sex': {HIDDEN}"):
-        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
+        Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data)
     mixed = village(sizes=sizes)  # couples of both sexes
     assert (
-        Chain.of(Geometric(epsilon=Fraction(1))).check(Tabulated.of(to_population(mixed, ["sex"])))
+        Chain.of(Geometric(epsilon=Fraction(1)))
+        .on(Tabulated.of(to_population(mixed, ["sex"])).counts.domain)
+        .check(Tabulated.of(to_population(mixed, ["sex"])))
         == ()
     )
 
@@ -282,7 +290,7 @@ def test_what_populations_have_is_not_taken_for_the_size(make):
     for attribute in (*homes.person_attributes, *homes.dwelling_attributes):
         if attribute.follows in own:
             data = Tabulated.of(to_population(homes, [attribute.name]))
-            assert Chain.of(Geometric(epsilon=Fraction(1))).check(data) == ()
+            assert Chain.of(Geometric(epsilon=Fraction(1))).on(data.counts.domain).check(data) == ()
 
 
 @pytest.mark.parametrize("wrong", [0, 5])
@@ -363,7 +371,9 @@ def test_what_is_counted_exactly_leaves_only_changes_of_households():
     with pytest.raises(ConfigError, match="changes the number of living quarters"):
         topdown(epsilon=1, **household, **quarters, **kinds)
     changed = household | {"unit": "household-change-one"}
-    stated = topdown(epsilon=1, **changed, **total).guarantee(
-        people("sex", "household_size").schema, regular(children=2, depth=2)
+    stated = (
+        topdown(epsilon=1, **changed, **total)
+        .on(Domain(people("sex", "household_size").schema, regular(children=2, depth=2)))
+        .guarantee
     )
     assert stated.losses == (PureLoss(epsilon=Fraction(1), unit=HOUSEHOLD),)

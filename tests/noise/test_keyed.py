@@ -25,8 +25,8 @@ from headcount.noise import (
     keyed,
     save_run_key,
 )
-from headcount.noise._keys import encode
 from headcount.noise._tables import build_table
+from headcount.noise.source import encode
 from headcount_papers.frame.published_noise import GeometricByRatio, PublishedNoise
 
 SEED = RunKey.from_seed(1940)

@@ -19,7 +19,7 @@ from headcount.noise import (
     load_run_key,
     save_run_key,
 )
-from headcount.noise._keys import encode
+from headcount.noise.source import encode
 
 PARTS = st.lists(st.one_of(st.text(max_size=4), st.binary(max_size=4), st.integers()), max_size=4)
 

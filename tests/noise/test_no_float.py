@@ -21,9 +21,7 @@ from headcount.noise import (
     TwoSidedGeometric,
     keyed,
 )
-from headcount.noise import (
-    _kernels as kernels,
-)
+from headcount.noise import words as kernels
 from headcount.noise._tables import build_table
 from headcount_papers.frame.published_noise import GeometricByRatio
 
@@ -175,7 +173,7 @@ def floats_in_text(source: str) -> list[str]:
     ]
 
 
-PATH = ["balls", "_exact", "_kernels", "keyed", "_keys", "law", "laws", "_tables", "words"]
+PATH = ["exact", "keyed", "laws", "source", "_tables", "words"]
 
 
 @pytest.mark.parametrize("name", PATH)

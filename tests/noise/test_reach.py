@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
-from headcount.noise.reach import WIDE, reach
+from headcount.noise.laws import WIDE, reach
 
 LAWS = [
     *(TwoSidedGeometric(Fraction(rate)) for rate in ("3", "1", "1/7", "1/300")),

@@ -12,10 +12,9 @@ import pytest
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise import _tables as tables
-from headcount.noise._exact import Bits, _decide, invert, rejection_gaussian
 from headcount.noise._tables import build_table, certify_thresholds, has_table
-from headcount.noise.law import LARGEST_SCALE, Law
-from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
+from headcount.noise.exact import Bits, _decide, invert, rejection_gaussian
+from headcount.noise.laws import LARGEST_SCALE, DiscreteGaussian, Law, TwoSidedGeometric
 from headcount_papers.frame.published_noise import GeometricByRatio
 
 LAWS: list[Law] = [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.knowledge import knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
 from headcount.errors import InputError
 from headcount.mechanisms import Identity, protect

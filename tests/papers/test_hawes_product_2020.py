@@ -11,7 +11,7 @@ import pytest
 
 from headcount.comparison.cases import releases
 from headcount.geography import Geography
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.population.towns import towns
 from headcount.schema import Attribute
 from headcount.tabulate import Tabulated

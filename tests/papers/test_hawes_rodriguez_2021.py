@@ -12,18 +12,16 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.stats import t as student
 
-from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.comparison.cases import releases
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.attackers import COMMERCIAL
-from headcount.evaluation.reidentified import ALL, RECORDS
+from headcount.evaluation.reidentified import ALL, COMMERCIAL, MODAL, PROPORTIONAL, RECORDS
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
-from headcount.mechanisms.swapping._moving import moved_population
+from headcount.mechanisms.swapping.households import moved_population
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import standing
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
-from headcount.population.household_writer import write_households
+from headcount.population.households import write_households
+from headcount.population.town_people import AGE, HISPANIC, KINDS, RACE, SEX
 from headcount.population.towns import towns
-from headcount.population.towns.levels import AGE, HISPANIC, KINDS, RACE, SEX
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run.study import run_study
 from headcount_papers.hawes_rodriguez_2021.methods import (

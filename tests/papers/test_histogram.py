@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, protect
@@ -49,7 +50,9 @@ def town(schema=SMALL, rows=200):
     rng = np.random.default_rng(1)
     tree = regular(children=2, depth=1)
     unit = rng.integers(0, 2, rows).astype(np.int32)
-    return Population("town", schema, tree, unit, rng.integers(0, schema.size, rows, np.int32))
+    return Population(
+        "town", Domain(schema, tree), unit, rng.integers(0, schema.size, rows, np.int32)
+    )
 
 
 @pytest.mark.parametrize(("buckets", "width"), [(2, 45), (6, 15), (45, 2)])
@@ -85,7 +88,10 @@ def test_a_coarse_cell_is_impossible_only_if_all_of_it_is():
     zero = impossible({"age": ["0", "1"], "race": ["b"]})
     schema = Schema(SMALL.attributes, (zero, impossible({"age": ["2"], "hispanic": ["yes"]})))
     empty = Population(
-        "e", schema, regular(children=2, depth=1), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        "e",
+        Domain(schema, regular(children=2, depth=1)),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.int32),
     )
     coarse = coarsen(tabulate(empty), histogram_query(schema, buckets=3)).schema
     expected = np.ones((3, 2, 2), dtype=bool)
@@ -98,8 +104,9 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
     counts = coarsen(tabulate(town()), histogram_query(SMALL, buckets=3))
     mechanism = Histogram(epsilon=HALF, clip=clip)
     noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
-    made = mechanism.run(counts, noise, runs=range(3))
-    cells = Geometric(epsilon=HALF).run(counts, noise, runs=range(3)).dense("level_1")
+    made = mechanism.on(counts.domain).run(counts, noise, runs=range(3)).as_counts()
+    plain = Geometric(epsilon=HALF).on(counts.domain)
+    cells = plain.run(counts, noise, runs=range(3)).as_counts().dense("level_1")
     shown = cells if clip == "query" else np.maximum(cells, 0)
     assert np.array_equal(made.dense("level_1"), shown)
     words = {
@@ -107,7 +114,7 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
         "cell": "cells set to 0 where negative, then summed",
     }[clip]
     assert words in str(made.notes["negative_counts"])
-    assert words in mechanism.check(counts)[0]
+    assert words in mechanism.on(counts.domain).check(counts)[0]
     scored = answers(cells.astype(np.int64), counts.schema, SCORED, clip=clip)
     by_hand = shown.reshape(3, 2, 3, 4).sum(axis=2)
     assert np.array_equal(scored, np.maximum(by_hand, 0))
@@ -120,7 +127,10 @@ def test_clipping_cell_by_cell_makes_phantoms():
     ages = Attribute("age", tuple(str(age) for age in range(180)))
     schema = Schema((ages, HISPANIC, Attribute("race", ("a",))))
     nobody = Population(
-        "e", schema, regular(children=63, depth=1), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        "e",
+        Domain(schema, regular(children=63, depth=1)),
+        np.zeros(0, np.int32),
+        np.zeros(0, np.int32),
     )
     noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
     mechanism = Histogram(epsilon=2, unit=UnitOfPrivacy.ADD_REMOVE)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
-from headcount.population.reading import ReadSummary
+from headcount.population.population import ReadSummary
 from headcount.progress import silent
 from headcount_papers.ipums1940 import Extract, read_extract, read_ipums1940
 
@@ -131,7 +131,7 @@ def test_a_small_file_by_hand(tmp_path: Path) -> None:
         ["010010", "060010"],
         ["0100100007", "0600100001"],
     ]
-    assert population.read_off == ("which units exist",)
+    assert population.domain.read_off == ("which units exist",)
     assert not population.public
     wanted = [
         ("household", "under_18", "hispanic", "other"),
@@ -238,8 +238,8 @@ def test_the_guarantee_is_told_what_one_person_is(tmp_path: Path) -> None:
     """By the setting, not by whether the file has people without a unit."""
     path = write(tmp_path / "a.dat", GOOD)
     one = "one person is one record of a person (P), in whichever unit (H) it is"
-    assert read_extract(path).population.one_person == one
-    assert read_extract(path, orphans="drop").population.one_person == (
+    assert read_extract(path).population.domain.one_person == one
+    assert read_extract(path, orphans="drop").population.domain.one_person == (
         f"{one}; a record without a unit is left out, and is nobody's"
     )
 

@@ -20,7 +20,7 @@ from headcount.mechanisms import Tabulated, protect
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.tabulate import Query
-from headcount.topdown import measure
+from headcount.topdown import design, measure
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.planned import planned_noise
 from headcount_papers.frame.claims import COLUMNS as VERDICTS
@@ -687,7 +687,7 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
             for (level, query), noise in real(settings, schema, geography).items()
         }
 
-    monkeypatch.setattr(measure, "planned_noise", planned)
+    monkeypatch.setattr(design, "planned_noise", planned)
     wrong = district_rmse(washington, seed=1)
     for kind, share in TOLERANCE.items():
         assert abs(wrong[kind] / right[kind] - 1) > share, (kind, wrong[kind], right[kind])
@@ -699,7 +699,7 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
 def test_bounds_masks_root_and_support_are_kept(washington):
     counts, topdown = washington.counts, TopDown.from_preset("e2e-2018", epsilon="1/4")
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", washington.digest, b"")
-    made = topdown.run(counts, noise, runs=range(1))
+    made = topdown.on(counts.domain).run(counts, noise, runs=range(1)).as_counts()
     released = {level: made.dense(level)[0] for level in counts.geography.levels}
     leaf = counts.geography.leaf
     by_type = released[leaf] @ Query("hhgq", ("hhgq",)).matrix(counts.schema)

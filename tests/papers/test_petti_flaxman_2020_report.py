@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import polars as pl
 import pytest
 
-from headcount.comparison import exhibits
+from headcount.comparison import template
 from headcount.comparison.study import Findings
 from headcount.comparison.template import write_text
 from headcount.report.html import render_html
@@ -44,7 +44,7 @@ def tables() -> dict[str, pl.DataFrame]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """No charts: most of a report's time, and nothing to do with its words."""
-    for charts in (exhibits.CHARTS, report_room.CHARTS):
+    for charts in (template.CHARTS, report_room.CHARTS):
         for name in list(charts):
             monkeypatch.setitem(charts, name, MagicMock())
 

@@ -145,7 +145,7 @@ def data() -> Tabulated:
 @pytest.fixture(scope="module")
 def targets(data: Tabulated) -> BetTargets:
     way = chains.ways(TABLES)[1]
-    published = way.method.changed_tables(data.counts.schema, data.counts.geography)
+    published = way.method.on(data.counts.domain).tables
     return BetTargets(counts=data.counts, tables=published, seed=3)
 
 
@@ -349,7 +349,7 @@ def test_own_data_are_published_in_tables_of_each_attribute(tmp_path: Path):
     settings = Settings(population=config, risk=("hispanic",), replicates=1)
     data = Tabulated.of(settings.protected)
     way = chains.ways(settings.tables)[1]
-    published = way.method.changed_tables(data.counts.schema, data.counts.geography)
+    published = way.method.on(data.counts.domain).tables
     targets = BetTargets(counts=data.counts, tables=published, seed=0)
     assert targets.lowest == "block"
     case = chains.chains(settings)[14 * 3 + 1]

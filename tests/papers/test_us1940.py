@@ -13,11 +13,10 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.evaluation.bias_by_homogeneity import homogeneity_index
-from headcount.mechanisms import Geometric, complete_guarantee
+from headcount.mechanisms import Chain, Geometric
 from headcount.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.schema import load_schema
-from headcount.tabulate import tabulate
 from headcount_papers.us1940 import fit, us1940
 from headcount_papers.us1940.figures import RACES, counties, published, states
 
@@ -84,7 +83,7 @@ def test_a_state_is_the_same_with_or_without_others(small: tuple[Population, Qua
 
 
 def test_the_guarantee_says_what_one_person_is(small: tuple[Population, Quarters]) -> None:
-    made = complete_guarantee(tabulate(small[0]), Geometric(epsilon=Fraction(1)), key_kind="os")
+    made = Chain.of(Geometric(epsilon=Fraction(1))).on(small[0].domain).promise("os")
     said = "The unit of privacy: one person is one of the people who were generated."
     assert said in made.sentences()
 
@@ -280,13 +279,7 @@ def spoil(population: Population, how: str) -> Population:
         keep = count > 1
         unit, cell, count = unit[keep], cell[keep], count[keep]
     return Population(
-        name=how,
-        schema=population.schema,
-        geography=population.geography,
-        unit=unit,
-        cell=cell,
-        count=count,
-        public=True,
+        name=how, domain=population.domain, unit=unit, cell=cell, count=count, public=True
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount_papers.workload_s import RACES, SIZES, workload_s
 
 

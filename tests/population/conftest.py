@@ -40,7 +40,7 @@ def _compared(table: TableOfPeople) -> Population:
         assert (counted.count > 0).all()
     assert Tabulated.of(counted).digest == Tabulated.of(read).digest
     assert counted.reading == read.reading
-    assert counted.one_person == read.one_person
+    assert counted.domain.one_person == read.domain.one_person
     assert (counted.name, counted.public) == (read.name, read.public)
     return read
 

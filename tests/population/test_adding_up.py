@@ -85,7 +85,7 @@ def test_a_cell_that_adds_up_others_is_refused_unless_overlap_says_so(tmp_path: 
     with pytest.raises(InputError, match=message):
         read_counts(path, schema=SCHEMA, geography="ward")
     people = read_counts(path, schema=SCHEMA, geography="ward", overlap=2)
-    assert people.one_person.startswith(
+    assert people.domain.one_person.startswith(
         "one person is one count in one cell of one row of the table; but a person may be counted "
         "in up to 2 cells or rows, and for such a person the loss is up to 2 times the one that is "
         "stated"
@@ -132,9 +132,9 @@ def test_a_family_of_columns_within_another_is_refused_unless_overlap_says_so(
         read_counts(path, schema=schema, geography="ward", columns=columns)
     assert "overlap = 1 says that they are different people" in error.value.expected
     once = read_counts(path, schema=schema, geography="ward", columns=columns, overlap=1)
-    assert "may be counted" not in once.one_person
+    assert "may be counted" not in once.domain.one_person
     twice = read_counts(path, schema=schema, geography="ward", columns=columns, overlap=2)
-    assert "up to 2 times the one that is stated" in twice.one_person
+    assert "up to 2 times the one that is stated" in twice.domain.one_person
 
 
 def test_the_same_people_by_age_and_by_race_are_refused_unless_overlap_says_so(

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns
+from headcount.geography.geography import CodeColumns
 from headcount.population import Population
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn
 from headcount.population.counts import read_counts
 from headcount.population.from_households import to_population
 from headcount.population.households import read_households
 from headcount.population.microdata import read_microdata
-from headcount.population.row_choice import RowChoice
+from headcount.population.people_table import RowChoice
 from headcount.schema import Schema, load_schema
 from headcount.schema.bins import bin_labels, bin_of, starts_of
 from headcount.tabulate import tabulate
@@ -53,7 +53,7 @@ def test_a_map_of_values_is_the_public_list_of_levels(tmp_path: Path) -> None:
     path = people(tmp_path, ["2", "1", "1", "3"])
     found = read(path, values={"1": "male", "2": "female", "3": "female", "9": "other"})
     assert by_level(found) == {"male": 2, "female": 2, "other": 0}
-    assert found.read_off == ("which units exist",)
+    assert found.domain.read_off == ("which units exist",)
     with pytest.raises(InputError, match=r"'x', line 5: found '3', expected one of '1', '2'"):
         read(path, values={"1": "male", "2": "female"})
 
@@ -103,7 +103,7 @@ def test_years_may_be_written_in_several_ways(tmp_path: Path) -> None:
     path = people(tmp_path, ["34", "34.0", "90+", " 7", "under 1"])
     found = read(path, bins=(0, 18, 65), values={"under 1": "0"})
     assert by_level(found) == {"0-17": 2, "18-64": 2, "65+": 1}
-    assert found.read_off == ("which units exist",)
+    assert found.domain.read_off == ("which units exist",)
     with pytest.raises(InputError, match=r"'x', line 2: found '30\+', expected a whole number, 0"):
         read(people(tmp_path, ["30+", "1"]), bins=(0, 18, 65))
     with pytest.raises(InputError, match="'x', line 3: found '17', expected a whole number, 18 or"):
@@ -149,11 +149,14 @@ def test_rows_without_a_value_may_be_left_out(tmp_path: Path) -> None:
     found = read(people(tmp_path, GAPS), missing="drop", missing_values=("9",))
     assert by_level(found) == {"f": 2, "m": 1}
     assert found.reading.left_out == (("rows without 'x'", 3),)
-    assert found.one_person.endswith(
+    assert found.domain.one_person.endswith(
         "; rows without a value of 'x' are left out first: who is among them is not covered"
     )
     # What the guarantee says depends on the setting, never on the data.
-    assert read(people(tmp_path, ["f", "m"]), missing="drop").one_person == found.one_person
+    assert (
+        read(people(tmp_path, ["f", "m"]), missing="drop").domain.one_person
+        == found.domain.one_person
+    )
 
 
 def test_missing_values_are_refused_together_by_default(tmp_path: Path) -> None:
@@ -183,7 +186,7 @@ def test_everybody_missing(tmp_path: Path) -> None:
 def test_levels_that_were_read_from_the_data_are_owned_up_to(tmp_path: Path) -> None:
     path = people(tmp_path, ["f", "m"])
     found = read(path, levels=("f", "m"), levels_from_data=True)
-    assert found.read_off == ("which units exist", "which levels of 'x' exist")
+    assert found.domain.read_off == ("which units exist", "which levels of 'x' exist")
     with pytest.raises(InputError, match="levels_from_data: found true without levels"):
         AttributeColumn(name="x", levels_from_data=True)
 
@@ -196,7 +199,7 @@ def test_units_that_were_read_from_the_data_are_owned_up_to(tmp_path: Path) -> N
         found = read_microdata(
             path, attributes=[], geography=PLACE, units=units, units_from_data=from_data
         )
-        assert found.read_off == (("which units exist",) if from_data else ())
+        assert found.domain.read_off == (("which units exist",) if from_data else ())
 
 
 # --- rows ------------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ def test_rows_are_chosen_by_their_values(tmp_path: Path) -> None:
         ("rows by exclude (x)", 2),
     )
     assert "rows with other values of 'year' than '2020' and rows with 'x' or '' in 'x' are" in (
-        found.one_person
+        found.domain.one_person
     )
     with pytest.raises(InputError, match="include and exclude: found no row that they choose"):
         read(path, RowChoice(include=(("year", ("1900",)),)))
@@ -243,7 +246,7 @@ def test_a_row_may_stand_for_several_people(tmp_path: Path) -> None:
     path = long(tmp_path, ["f,3", "m,0", "f,4"])
     found = read_microdata(path, attributes=[AttributeColumn(name="x")], geography=PLACE, count="n")
     assert by_level(found) == {"f": 7, "m": 0}
-    assert found.one_person.startswith("one person is counted in one row of the file")
+    assert found.domain.one_person.startswith("one person is counted in one row of the file")
     with pytest.raises(InputError, match=r"'n', line 2: found '1.5', expected a whole number"):
         read_microdata(
             long(tmp_path, ["f,1.5"]),
@@ -314,7 +317,7 @@ def test_whoever_lacks_a_value_leaves_the_dwelling_and_an_emptied_dwelling_leave
     )
     people = to_population(found, ["age"])
     assert "rows with 'b' in 'wave' and rows without a value of 'age' are left out" in (
-        people.one_person
+        people.domain.one_person
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
-from headcount.population.dwellings import Households, adults
+from headcount.population.population import Households, adults
 from headcount.schema import Attribute
 
 TREE: Geography = regular(children=3, depth=1)

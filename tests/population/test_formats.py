@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns, Prefixes
+from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import Population, text_files
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn
 from headcount.population.counts import read_counts
-from headcount.population.digest import table_digest
-from headcount.population.format import Format
 from headcount.population.microdata import read_microdata
+from headcount.population.pieces import table_digest
 from headcount.population.tables import header_of, read_table
+from headcount.population.text_files import Format
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
 from headcount.population.from_households import KIND, age_bins, seven_races, to_population
-from headcount.population.towns import RACE_SETS, towns
+from headcount.population.population import HOUSEHOLD, VACANT, Households
+from headcount.population.town_people import RACE_SETS
+from headcount.population.towns import towns
 from headcount.schema import Attribute, Recode, Schema, impossible, load_schema
 
 

@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns, Prefixes
-from headcount.population.attribute_column import AttributeColumn, levels_of
-from headcount.population.dwellings import Households
-from headcount.population.household_writer import write_households
-from headcount.population.households import read_households
+from headcount.geography.geography import CodeColumns, Prefixes
+from headcount.population.columns import AttributeColumn, levels_of
+from headcount.population.households import read_households, write_households
+from headcount.population.population import Households
 from headcount.population.towns import towns
 from headcount.schema import Follows
 

@@ -10,14 +10,13 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, InputError
-from headcount.geography.build import CodeColumns
+from headcount.geography.geography import CodeColumns
 from headcount.population import Population, cut_households
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AT_ONCE, AttributeColumn, KeyColumn
 from headcount.population.counts import CountsTable
 from headcount.population.households import HouseholdTables
-from headcount.population.key_column import AT_ONCE, KeyColumn
 from headcount.population.microdata import Microdata
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.tabulate import Tabulated, tabulate
 
 ROWS: dict[str, list[Any]] = {
@@ -180,8 +179,7 @@ def test_tables_of_counts_have_no_ids(tmp_path):
     with pytest.raises(InputError, match="record keys: found entries that stand for several"):
         Population(
             "counts",
-            people.schema,
-            people.geography,
+            people.domain,
             people.unit,
             people.cell,
             count=np.ones(5, dtype=np.int64),

@@ -19,17 +19,14 @@ from hypothesis import strategies as st
 
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns, Prefixes
+from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files
-from headcount.population._cuts import last_cut
-from headcount.population.attribute_column import AttributeColumn
-from headcount.population.digest import table_digest
-from headcount.population.format import PLAIN, Format
+from headcount.population.columns import AttributeColumn
 from headcount.population.microdata import SumsByKey, count_people, read_people
-from headcount.population.people_table import TableOfPeople
-from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of
+from headcount.population.people_table import RowChoice, TableOfPeople
+from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of, table_digest
 from headcount.population.population import Population
-from headcount.population.row_choice import RowChoice
+from headcount.population.text_files import PLAIN, Format, last_cut
 from headcount.schema import Schema, impossible
 from headcount.tabulate import Tabulated, tabulate
 
@@ -258,7 +255,7 @@ def test_units_of_a_list_in_any_order_and_units_beyond_it(tmp_path: Path):
     units.write_text("state,county\n2,21\n1,12\n1,11\n")
     counted = count_people(table(path, units=units))
     assert counted.geography.units[-1].tolist() == ["11", "12", "21"]
-    assert counted.read_off == ()
+    assert counted.domain.read_off == ()
     assert by_hand(counted) == {("12", "m"): 1, ("21", "f"): 2}
     units.write_text("state,county\n2,21\n1,11\n")
     with pytest.raises(InputError, match=r"row 2: found unit '12', expected one of the 2 units"):
@@ -347,7 +344,7 @@ def test_schema_of_levels_read_in_pieces_is_that_of_all(tmp_path: Path):
     counted = count_people(table(path, attributes=(replace(SEX, levels=None),)))
     assert isinstance(counted.schema, Schema)
     assert counted.schema.attributes[0].levels == ("1", "2", "9", "10")
-    assert counted.read_off == ("which units exist", "which levels of 'sex' exist")
+    assert counted.domain.read_off == ("which units exist", "which levels of 'sex' exist")
 
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.csv"])
@@ -367,7 +364,7 @@ def test_the_digest_of_a_source_does_not_depend_on_its_pieces(tmp_path: Path, mo
 
 
 def test_places_of_many_pieces_are_each_kept_once(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("headcount.population._placed.MANY_PLACES", 2)
+    monkeypatch.setattr("headcount.population.people_table.MANY_PLACES", 2)
     county = [f"1{n % 7}" for n in range(20)]
     path = grouped(tmp_path / "p.parquet", {"state": ["1"] * 20, "county": county}, 2)
     counted = count_people(table(path, attributes=()))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import regular
 from headcount.population import Population, uniform
@@ -19,8 +20,7 @@ SEX = Attribute("sex", ("f", "m", "x"))
 def made(unit, cell, count=None, zeros=()):
     return Population(
         "mine",
-        Schema((SEX,), zeros),
-        regular(children=2, depth=1),
+        Domain(Schema((SEX,), zeros), regular(children=2, depth=1)),
         np.array(unit, dtype=np.int32),
         np.array(cell, dtype=np.int32),
         None if count is None else np.array(count, dtype=np.int64),
@@ -85,7 +85,7 @@ def test_the_papers_uniform_population():
     assert population.count is not None
     assert population.count.sum() == 1_000_000
     assert population.public
-    assert population.read_off == ()
+    assert population.domain.read_off == ()
 
 
 def test_the_uniform_population_follows_its_seed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from tests.topdown.small import tree
 
 PLACES = tree(("block", [2]))

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns, Prefixes
+from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import Population
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn
 from headcount.population.counts import read_counts
 from headcount.population.microdata import read_microdata
 from headcount.schema import Attribute, Schema, impossible
@@ -63,7 +63,7 @@ def test_microdata(tmp_path: Path, name):
     assert people.count is None
     assert tabulate(people).dense().tolist() == TRUTH
     assert people.geography.units[1].tolist() == ["01", "02"]  # leading zeros stay, in CSV too
-    assert people.read_off == ("which units exist",)
+    assert people.domain.read_off == ("which units exist",)
     assert not people.public
 
 
@@ -79,7 +79,7 @@ def test_levels_read_off_the_data_are_sorted_and_owned_up_to(tmp_path: Path):
     path = write(tmp_path, "people.csv", PEOPLE)
     people = read_microdata(path, attributes=[replace(SEX, levels=None)], geography=PLACE)
     assert people.schema.attributes == (Attribute("sex", ("f", "m")),)
-    assert people.read_off == ("which units exist", "which levels of 'sex' exist")
+    assert people.domain.read_off == ("which units exist", "which levels of 'sex' exist")
 
 
 def test_a_public_list_of_units_is_the_domain(tmp_path: Path):
@@ -92,7 +92,7 @@ def test_a_public_list_of_units_is_the_domain(tmp_path: Path):
     ):
         assert population.geography.units[2].tolist() == ["01a", "01b", "02a", "03a"]
         assert tabulate(population).dense().tolist() == [*TRUTH, [0, 0, 0, 0]]
-        assert population.read_off == ()
+        assert population.domain.read_off == ()
 
 
 def test_microdata_without_attributes_counts_totals(tmp_path: Path):

@@ -117,12 +117,12 @@ def test_without_units_every_block_is_there_and_nothing_is_known_of_quarters():
     people = read_persons_2020(persons(), blocks=blocks())
     assert people.quarters is None
     assert people.geography.size("block") == 4
-    assert people.read_off == ()
+    assert people.domain.read_off == ()
 
 
 def test_that_blocks_were_left_out_by_their_quarters_is_said():
     people = read_persons_2020(persons(), blocks=blocks(), units=units())
-    assert people.read_off[0] == "which blocks have living quarters"
+    assert people.domain.read_off[0] == "which blocks have living quarters"
 
 
 def test_that_the_spine_was_cut_by_kinds_of_group_quarters_is_said_where_it_was():
@@ -135,8 +135,10 @@ def test_that_the_spine_was_cut_by_kinds_of_group_quarters_is_said_where_it_was(
     assert cut.geography.spine is not None
     assert plain.geography.spine is not None
     assert cut.geography.spine.size("block_group") > plain.geography.spine.size("block_group")
-    assert cut.read_off == plain.read_off == ("which blocks have living quarters", said)
-    assert said not in read_units_2020(units(), blocks=blocks()).read_off
+    assert (
+        cut.domain.read_off == plain.domain.read_off == ("which blocks have living quarters", said)
+    )
+    assert said not in read_units_2020(units(), blocks=blocks()).domain.read_off
 
 
 def test_housing_units_are_vacant_or_occupied_and_facilities_do_not_count():
@@ -253,4 +255,4 @@ def test_facilities_are_known_beside_housing_units_and_which_homes_are_vacant_is
         [0, 0, 0, 0, 0, 0, 0, 2],
     ]
     assert not homes.quarters.vacant.any()
-    assert homes.read_off[-1].startswith("how many facilities of each type")
+    assert homes.domain.read_off[-1].startswith("how many facilities of each type")

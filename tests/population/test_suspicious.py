@@ -13,17 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.geography.build import CodeColumns, Prefixes, build_geography
+from headcount.geography.geography import CodeColumns, Prefixes, build_geography
 from headcount.population import Population
-from headcount.population.attribute_column import AttributeColumn
-from headcount.population.counts import read_counts
-from headcount.population.format import PLAIN
+from headcount.population.columns import AttributeColumn, whole_numbers
+from headcount.population.counts import read_counts, read_quarters
 from headcount.population.households import read_households
 from headcount.population.microdata import read_microdata
-from headcount.population.quarters_table import read_quarters
 from headcount.population.suspicious import looks_missing, sums_of_others
 from headcount.population.tables import Rows
-from headcount.population.whole_numbers import whole_numbers
+from headcount.population.text_files import PLAIN
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.population.dwellings import HOUSEHOLD, VACANT, Households, adults
-from headcount.population.towns import RACE_SETS, towns
-from headcount.population.towns.levels import FEMALE, KINDS, MALE, OWN, RACE, RENT
+from headcount.population.population import HOUSEHOLD, VACANT, Households, adults
+from headcount.population.town_people import FEMALE, KINDS, MALE, OWN, RACE, RACE_SETS, RENT
+from headcount.population.towns import towns
 
 
 @pytest.fixture(scope="module")

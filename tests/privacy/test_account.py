@@ -17,7 +17,7 @@ from headcount.privacy import (
     ZCDPLoss,
     zcdp_to_approximate,
 )
-from headcount.privacy._account import charge, used
+from headcount.privacy.convert import charge, used
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
 

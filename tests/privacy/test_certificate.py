@@ -7,16 +7,17 @@ from fractions import Fraction
 
 import pytest
 
+from headcount.domain import Domain
 from headcount.geography.spine import LEVELS
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, ZCDPLoss, zcdp_to_approximate
-from headcount.privacy.certificate import MeasuredLoss, attribute_losses, leaf_losses
+from headcount.privacy.loss import MeasuredLoss, attribute_losses, leaf_losses
 from headcount.schema.load import load_schema
 from headcount.topdown.mechanism import TopDown
 from tests.topdown.presets_2020 import full_tree
 
 PERSONS = TopDown.from_preset("redistricting-2020-us")
 SCHEMA = load_schema("redistricting-2020")
-CERTIFICATE = PERSONS.certificate(SCHEMA, full_tree())
+CERTIFICATE = PERSONS.on(Domain(SCHEMA, full_tree())).certificate
 EPSILON = "epsilon at delta 1e-10"
 
 
@@ -64,16 +65,16 @@ def test_losses_are_exact_fractions_and_say_how_they_became_epsilons():
 
 def test_a_housing_unit_and_a_person_are_told_apart():
     homes = TopDown.from_preset("h1-2020-us")
-    found = homes.certificate(load_schema("h1-2020"), full_tree())
+    found = homes.on(Domain(load_schema("h1-2020"), full_tree())).certificate
     assert found["unit"] == UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
     assert round(found["of a change of one attribute"]["h1"][EPSILON], 2) == 2.47
 
 
 def test_nothing_is_said_of_moves_where_every_block_keeps_its_number_of_records():
     homes = TopDown.from_preset("h1-2020-us")
-    found = homes.certificate(load_schema("h1-2020"), full_tree())
+    found = homes.on(Domain(load_schema("h1-2020"), full_tree())).certificate
     assert sorted(found) == ["of a change of one attribute", "unit", "whole"]
-    free = replace(homes, invariant=()).certificate(load_schema("h1-2020"), full_tree())
+    free = replace(homes, invariant=()).on(Domain(load_schema("h1-2020"), full_tree())).certificate
     assert tuple(free["of a block within"]) == LEVELS[:-1]
 
 
@@ -81,7 +82,7 @@ def test_places_on_a_spine_are_said_to_be_units_of_it():
     assert CERTIFICATE["places are"].startswith("units of the spine, not published places: a move")
     plain = TopDown.from_preset("e2e-2018", epsilon=1)
     tree = full_tree(("nation", "state", "district"))
-    found = plain.certificate(load_schema("e2e-2018"), tree)
+    found = plain.on(Domain(load_schema("e2e-2018"), tree)).certificate
     assert "of a district within" in found
     assert "places are" not in found
 
@@ -118,6 +119,6 @@ def test_both_products_together_cost_a_person_less_than_the_published_sum():
 def test_the_report_on_the_distance_to_the_truth_is_part_of_the_whole():
     mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
     schema, tree = load_schema("e2e-2018"), full_tree(("nation", "state", "district"))
-    found = mechanism.certificate(schema, tree)
-    (loss, *_) = mechanism.guarantee(schema, tree).losses
+    found = mechanism.on(Domain(schema, tree)).certificate
+    (loss, *_) = mechanism.on(Domain(schema, tree)).guarantee.losses
     assert Fraction(found["whole"]["epsilon"]) == loss.amount == Fraction(10_001, 10_000)

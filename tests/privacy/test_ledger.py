@@ -27,7 +27,7 @@ from headcount.privacy import (
     ZCDPLoss,
 )
 from headcount.privacy import (
-    _ledger_store as ledger_store,
+    _ledger_file as ledger_file,
 )
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
@@ -342,7 +342,7 @@ def test_every_table_is_append_only(ledger: Ledger, table):
 
 
 def test_a_ledger_in_use_for_too_long_is_an_error_and_records_nothing(ledger: Ledger, monkeypatch):
-    monkeypatch.setattr(ledger_store, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(ledger_file, "WAIT_SECONDS", 0.05)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(PrivacyError, match=r"the step was not recorded: database is locked"):

@@ -64,15 +64,15 @@ def sound(ledger: Ledger) -> None:
 
 RACE = """
 import time
-from headcount.privacy import _ledger_rows as ledger_rows
+from headcount.privacy import _ledger_file as ledger_file
 
-insert_spend = ledger_rows.insert_spend
+insert_spend = ledger_file.insert_spend
 
 def slowly(connection, wanted):  # leave the others time to come between the check and the record
     time.sleep(0.02)
     insert_spend(connection, wanted)
 
-ledger_rows.insert_spend = slowly
+ledger_file.insert_spend = slowly
 print("ready", flush=True)
 sys.stdin.readline()
 won = 0
@@ -150,9 +150,9 @@ def test_a_process_killed_inside_the_transaction_has_spent_nothing(tmp_path: Pat
     """The worst moment: half of the spend is in the file, and only the journal undoes it."""
     ledger = declared(tmp_path, total="1")
     script = """
-from headcount.privacy import _ledger_rows as ledger_rows, _ledger_store as ledger_store
+from headcount.privacy import _ledger_file as ledger_file
 
-connect, insert_event = ledger_store._connect, ledger_rows.insert_event
+connect, insert_event = ledger_file._connect, ledger_file.insert_event
 
 def small_cache(path):  # so that pages go to the file before the commit
     connection = connect(path)
@@ -163,7 +163,7 @@ def die(connection, run_id, event):
     insert_event(connection, run_id, event)
     os.kill(os.getpid(), signal.SIGKILL)
 
-ledger_store._connect, ledger_rows.insert_event = small_cache, die
+ledger_file._connect, ledger_file.insert_event = small_cache, die
 spend("run", "1", invariants=["x" * 1000] * 1000)
 """
     size = ledger.path.stat().st_size

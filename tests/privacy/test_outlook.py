@@ -16,8 +16,8 @@ from headcount.privacy import (
     UnitOfPrivacy,
     ZCDPLoss,
 )
+from headcount.privacy.ledger import outlook
 from headcount.privacy.loss import figure
-from headcount.privacy.outlook import outlook
 
 UNIT = UnitOfPrivacy.CHANGE_ONE
 

@@ -24,7 +24,7 @@ from headcount.privacy import (
     marginal_sensitivity,
     noise_loss,
 )
-from headcount.schema.follows import merged
+from headcount.schema.schema import merged
 from headcount_papers.frame.published_noise import GeometricByRatio
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE

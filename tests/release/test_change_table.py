@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.intervals import UNKNOWN
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile
-from headcount.mechanisms.rounding._chance import parts
-from headcount.mechanisms.rounding.cells import CellRule, How, round_cells
+from headcount.mechanisms.cell_key.tables import PerturbationFile
+from headcount.mechanisms.rounding.cells import CellRule, How, parts, round_cells
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.release.changed import ChangeTable, KnownChange, Off
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -91,8 +92,7 @@ def withheld_release(product: str = "sf1") -> TablesRelease:
         cells=cells, level="tract", value=np.where(withheld, 0, value), withheld=withheld
     )
     return TablesRelease(
-        schema=schema,
-        geography=geography,
+        domain=Domain(schema, geography),
         mechanism="Suppression()",
         guarantee=Guarantee.none("for a test"),
         key_kind="none",

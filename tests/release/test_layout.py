@@ -276,7 +276,7 @@ def test_a_broken_row_breaks_the_rules(tmp_path: Path):
 
 def refused(release: CountsRelease, message: str, **layout: Any) -> None:
     with pytest.raises((ConfigError, InputError), match=message):
-        FileLayout(**layout).check(release.schema, release.geography)
+        FileLayout(**layout).check(release.domain)
 
 
 def test_layouts_that_cannot_be_written_are_refused():

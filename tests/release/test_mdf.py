@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.release._mdf import write_mdf
 from headcount.release._tidy import Placement, place
 from headcount.release.foreign import read_foreign

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
 from headcount.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.privacy import Guarantee
 from headcount.progress import silent
 from headcount.release import _mdf_2020, mdf_2020_check
@@ -166,8 +167,7 @@ def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, monkeypatch: py
 
 def release_of(counts: Any, schema: Schema) -> CountsRelease:
     return CountsRelease(
-        schema=schema,
-        geography=place(),
+        domain=Domain(schema, place()),
         mechanism="a wrong one",
         guarantee=Guarantee.none("a test"),
         key_kind="none",
@@ -181,7 +181,7 @@ def test_a_release_with_people_too_many_in_a_state_is_refused(tmp_path: Path, le
     """Every line is right, and the counts are those of the file: the exact totals are others."""
     quarters = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
     given: Any = {"quarters": quarters, "progress": silent}
-    truth = Counts(PERSONS, place(), "block", people())
+    truth = Counts(Domain(PERSONS, place()), "block", people())
     files = MdfFiles(exact_at=("us", level)).knowing(truth)
     files.write(release_of(people(), PERSONS), tmp_path / "right", **given)
     wrong = people().toarray()
@@ -198,7 +198,7 @@ def test_a_release_with_housing_units_too_many_in_a_block_is_refused(tmp_path: P
     quarters = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
     given: Any = {"quarters": quarters, "progress": silent}
     homes = np.array([[1, 2], [0, 4], [0, 1]])
-    truth = Counts(UNITS, place(), "block", csr_array(homes))
+    truth = Counts(Domain(UNITS, place()), "block", csr_array(homes))
     files = MdfFiles(exact_at=("block",)).knowing(truth)
     vacant = homes[:, ::-1]  # another status is no other number
     files.write(release_of(csr_array(vacant), UNITS), tmp_path / "right", **given)
@@ -227,8 +227,7 @@ def test_an_exact_total_of_two_states_together_is_that_of_neither(tmp_path: Path
 def test_bounds_under_which_the_check_could_fail_are_refused_beforehand(caps, floors):
     none = np.empty(0, dtype=np.int32)
     standing = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
-    given: Any = {"schema": PERSONS, "geography": place(), "quarters": standing}
-    people = Population(name="people", unit=none, cell=none, **given)
+    people = Population("people", Domain(PERSONS, place()), none, none, quarters=standing)
     MdfFiles(caps=(99_999,) * 8, floors=(0, 1, 1, 1, 1, 1, 1, 1)).check(people)
     said = (
         f"run.publish: found 'mdf' with bounds that its layout does not allow: caps of up to "

@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
-from headcount.geography.build import CodeColumns, build_geography
+from headcount.geography.geography import CodeColumns, build_geography
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.release import CountsRelease, Release
 from headcount.release.layout import FileLayout, stem_of
@@ -51,8 +52,7 @@ def release_of(
         if not real:
             tables[level] = tables[level].astype(np.int64)
     return CountsRelease(
-        schema=schema,
-        geography=geography,
+        domain=Domain(schema, geography),
         mechanism="Made(up=1)",
         tables=tables,
         guarantee=GUARANTEE,
@@ -171,7 +171,7 @@ def test_levels_that_differ_in_capitals_alone_are_refused():
     frame = pl.DataFrame({"Town": ["a", "a"], "town": ["b", "c"]})
     geography = geography_of_units(frame, ["whole", "Town", "town"])
     with pytest.raises(InputError, match="on Windows and macOS their files would be one"):
-        FileLayout().check(Schema(), geography)
+        FileLayout().check(Domain(Schema(), geography))
 
 
 @pytest.mark.parametrize("name", ["level_1.parquet", "whole.parquet", "receipt.json"])
@@ -221,19 +221,19 @@ def test_a_folder_without_a_manifest_holds_no_release(tmp_path: Path):
 def test_a_level_and_a_cell_of_one_name_are_refused_before_there_is_noise():
     geography = regular(children=2, depth=1, root="f")
     with pytest.raises(InputError, match="column 'f': found a geography level and a cell"):
-        FileLayout().check(Schema((SEX,)), geography)
-    FileLayout().check(Schema((SEX,)), regular(children=2, depth=1))
+        FileLayout().check(Domain(Schema((SEX,)), geography))
+    FileLayout().check(Domain(Schema((SEX,)), regular(children=2, depth=1)))
 
 
 def test_two_cells_of_one_name_are_refused_before_there_is_noise():
     schema = Schema((Attribute("x", ("a", "a_b")), Attribute("y", ("c", "b_c"))))
     with pytest.raises(InputError, match="found two cells named 'a_b_c'"):
-        FileLayout().check(schema, alone())
+        FileLayout().check(Domain(schema, alone()))
 
 
 def test_a_level_name_too_long_for_a_file_is_refused_before_there_is_noise():
     with pytest.raises(InputError, match="expected one that fits a file name of 200 bytes"):
-        FileLayout().check(Schema(), regular(children=2, depth=1, root="é" * 100))
+        FileLayout().check(Domain(Schema(), regular(children=2, depth=1, root="é" * 100)))
 
 
 @pytest.mark.parametrize(
@@ -261,8 +261,7 @@ def wide_release() -> CountsRelease:
     guarantee = Guarantee.none("for a test")
     tables = {geography.leaf: leaf}
     return CountsRelease(
-        schema=schema,
-        geography=geography,
+        domain=Domain(schema, geography),
         mechanism="Test()",
         tables=tables,
         guarantee=guarantee,
@@ -296,4 +295,4 @@ def test_a_level_named_like_a_column_of_a_long_table_is_refused(name: str):
     schema = wide_release().schema
     geography = regular(children=2, depth=1, root=name)
     with pytest.raises(InputError, match=f"column '{name}': found a geography level and a column"):
-        FileLayout().check(schema, geography)
+        FileLayout().check(Domain(schema, geography))

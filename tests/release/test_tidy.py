@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.release._tidy import place, write_sample, write_tidy
 from headcount.schema import Attribute, Schema
 

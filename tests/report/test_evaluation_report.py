@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
+from headcount.evaluation import Truth
 from headcount.evaluation.error import Error
 from headcount.evaluation.evaluate import Choice, evaluate, evaluation_report
 from headcount.evaluation.tally import CellSet
-from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, protect
 from headcount.noise import KeyedNoise, RunKey
@@ -38,7 +39,7 @@ def report_on(
     generator = np.random.default_rng(0)
     unit = generator.integers(0, 9, 300).astype(np.int32)
     cell = generator.integers(0, 4, 300).astype(np.int32)
-    counts = tabulate(Population("town", schema, regular(children=3, depth=2), unit, cell))
+    counts = tabulate(Population("town", Domain(schema, regular(children=3, depth=2)), unit, cell))
     digest = counts_digest(counts)
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(Tabulated.of(counts), mechanism, noise)

@@ -35,13 +35,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import headcount.run.protect
+from headcount.domain import Domain
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.noise import RunKey
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
-from headcount.run._making import make_release
+from headcount.run._beforehand import make_release
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
@@ -55,13 +56,12 @@ WATCHED = {
         "files.py",
         "topdown/parts.py",
         "run/protect.py",
-        "run/_limits.py",
+        "run/_beforehand.py",
         "run/_receipt.py",
         "noise/keyed.py",
-        "noise/_keys.py",
+        "noise/source.py",
         "privacy/ledger.py",
-        "privacy/_ledger_rows.py",
-        "privacy/_ledger_store.py",
+        "privacy/_ledger_file.py",
         "release/directory.py",
         "release/store.py",
     )
@@ -201,7 +201,7 @@ def warm_up() -> None:
         ("nation", "county", "tract"), tuple(np.array(one) for one in units), tuple(parents)
     )
     matrix = csr_array(np.arange(12, dtype=np.int64).reshape(3, 4))
-    counts = Counts(schema, geography, "tract", matrix)
+    counts = Counts(Domain(schema, geography), "tract", matrix)
     half = Fraction(1, 2)
     keys: dict[str, Any] = {
         "epsilon": Fraction(1),

@@ -15,14 +15,14 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, brief
-from headcount.numbers import RECORDED_DIGITS, TooLong, exact_number, fits, shown
-from headcount.population.attribute_column import AttributeColumn
+from headcount.fields import RECORDED_DIGITS, TooLong, exact_number, fits, shown
+from headcount.files import MOST_BYTES, parse_toml
+from headcount.population.columns import AttributeColumn
 from headcount.population.households import read_households
 from headcount.population.tables import read_table
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import decimal, exact, figure
 from headcount.run.protect import prepare_run, protect_run
-from headcount.toml_files import MOST_BYTES, parse_toml
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
 
 UNIFORM = 'kind = "uniform"'
@@ -236,7 +236,7 @@ def test_more_levels_than_are_numbered(tmp_path: Path):
     path = tmp_path / "persons.parquet"
     keys = [str(i) for i in range(40_000)]
     pl.DataFrame({"hh": keys, "tract": ["a"] * 40_000, "age": keys}).write_parquet(path)
-    from headcount.geography.build import CodeColumns
+    from headcount.geography.geography import CodeColumns
 
     with pytest.raises(
         InputError, match="column 'age': found 40,000 levels, expected at most 32,767"

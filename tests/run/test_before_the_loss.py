@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headcount.config.load import load_config
+from headcount.domain import Domain
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms._base import COPIES, SCALAR
 from headcount.noise import KeyedNoise, RunKey
@@ -48,8 +49,7 @@ def test_rates_whose_variance_is_next_to_nothing_are_released(town: Path, name: 
     mechanism = f'name = "{name}"\nunit = "add-remove"\nepsilon = {rate * 12}'
     release, planned = open_run(protect_run(write_config(town, mechanism=mechanism, run=LEDGER)))
     assert all(
-        one.law.variance < 1e-100
-        for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography)
+        one.law.variance < 1e-100 for one in planned.mechanism.on(planned.counts.domain).plan
     )
     np.testing.assert_array_equal(release.at("tract"), planned.counts.dense())
 
@@ -78,10 +78,11 @@ def test_averaging_many_parts_holds_no_more_than_some_draws_at_once(
     counts = prepare_run(load_config(write_config(town))).counts
     mechanism = Averaged(epsilon=1000, parts=2000)  # type: ignore[arg-type]
     noise = KeyedNoise(RunKey.from_seed(3), "averaged", b"", b"")
-    at_once = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
-    monkeypatch.setattr("headcount.mechanisms._noisy_cells.DRAWN_AT_ONCE", 1000)
+    design = mechanism.on(counts.domain)
+    at_once = design.run(counts, noise, runs=range(2)).as_counts().tables["tract"]
+    monkeypatch.setattr("headcount.mechanisms._noisy.DRAWN_AT_ONCE", 1000)
     monkeypatch.setattr(KeyedNoise, "draw", counted)
-    in_pieces = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
+    in_pieces = design.run(counts, noise, runs=range(2)).as_counts().tables["tract"]
     np.testing.assert_array_equal(at_once, in_pieces)
     assert max(asked) <= 1000
     assert sum(asked) == 2 * 2000 * counts.dense().size
@@ -118,12 +119,12 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused(
 ):
     planned = prepare_run(load_config(write_config(town, mechanism='name = "raked"\nepsilon = 1')))
     domain = planned.counts.schema, planned.counts.geography
-    needed = planned.mechanism.table_bytes(*domain)
+    needed = planned.mechanism.on(Domain(*domain)).table_bytes
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
-    monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed - 1)
+    monkeypatch.setattr("headcount.run._beforehand.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')
     assert "raked: memory: found tables that need up to 3.0 KiB at once, expected at most" in said
-    monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed)
+    monkeypatch.setattr("headcount.run._beforehand.memory_limit", lambda: needed)
     protect_run(write_config(town, mechanism='name = "raked"\nepsilon = 1', out="fits"))
 
 
@@ -133,7 +134,7 @@ def test_pooled_answers_beyond_the_free_disk_are_refused(
     from types import SimpleNamespace
 
     monkeypatch.setattr(
-        "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
+        "headcount.run._beforehand.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
     )
     said = refused(town, 'name = "topdown"\nepsilon = 1\npool = true')
     assert (

@@ -204,7 +204,7 @@ def test_what_fails_in_writing_fails_before_the_loss(town: Path, monkeypatch: py
     def broken(*_given: object, **_named: object) -> None:
         raise RunError("found a fault, expected none")
 
-    monkeypatch.setattr("headcount.run._making.write_release", broken)
+    monkeypatch.setattr("headcount.run._beforehand.write_release", broken)
     with pytest.raises(RunError, match="found a fault"):
         protect_run(write_config(town, run=LEDGER))
     assert not (town / "out").exists()

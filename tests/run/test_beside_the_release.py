@@ -12,7 +12,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
-from headcount.topdown.mechanism import REPORT
+from headcount.topdown.design import REPORT
 from tests.run.town import LEDGER, make_ledger, people, write_config, write_town
 
 ONE_TRACT = """

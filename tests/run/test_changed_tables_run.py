@@ -12,7 +12,8 @@ import pytest
 from headcount.attacks.reconstruction import Rebuilt, Reconstruct
 from headcount.attacks.reidentification import NOBODY
 from headcount.errors import ConfigError, InputError, PrivacyError
-from headcount.evaluation.attacked import rebuilt_frame, with_settings
+from headcount.evaluation.attacked import rebuilt_frame
+from headcount.evaluation.evaluate import with_settings
 from headcount.evaluation.part import TruePeople, published_part
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run, open_run, truth_of

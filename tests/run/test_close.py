@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.engines.handed import handed_folder
+from headcount.engines import handed_folder
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory

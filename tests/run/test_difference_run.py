@@ -224,7 +224,7 @@ def test_the_contract_of_attacks_is_kept(town):
 
 
 def evaluate_truth(prepared):
-    from headcount.evaluation.truth import Truth
+    from headcount.evaluation import Truth
 
     return Truth.of(prepared.truth).made_by(prepared.mechanism)
 
@@ -335,8 +335,11 @@ def test_other_leaves_ask_for_a_crosswalk(town, tmp_path):
     ("settings", "message"),
     [
         ({"largest_change": -1}, "largest_change: found -1, expected 0 or more"),
-        ({"effort": "hard"}, "effort: found hard, expected 'relations', 'programs' or 'whole'"),
-        ({"steps": 0}, "steps: found 0, expected more than 0"),
+        (
+            {"effort": "hard"},
+            "effort: found 'hard', expected one of 'relations', 'programs', 'whole'",
+        ),
+        ({"steps": 0}, "steps: found 0, expected 1 or more"),
         ({"sample": -1}, "sample: found -1, expected 0 or more"),
         ({"seed": -1}, "seed: found -1, expected 0 or more"),
         ({"crosswalk": "x.csv"}, "crosswalk: found it without a second release, expected the"),

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import headcount as hc
 from headcount.cli.app import app
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release.store import read_stored
@@ -82,7 +83,7 @@ def test_it_is_made_from_the_release_alone_when_data_and_keys_are_gone(made: Pat
 
 def test_the_same_seed_gives_the_same_table_and_another_another(made: Path):
     first, again, other = (
-        hc.error_report(made / "plain", runs=2, seed=seed).table for seed in (3, 3, 4)
+        hc.errors_of(made / "plain", runs=2, seed=seed).table for seed in (3, 3, 4)
     )
     assert first.equals(again)
     assert not first.equals(other)
@@ -124,13 +125,13 @@ def test_an_estimate_is_reported_on_with_its_measurements_and_its_own_settings(m
     release, start = stored.release, made_how(made / "again/release", stored, measurements=folder)
     assert isinstance(start, PublishedStart)
     assert start.mechanism.pool
-    found = hc.error_report(release, start, runs=2)
+    found = hc.errors_of(release, start, runs=2)
     assert found.table.filter(level="tract", query="cells", sizes="all")["rmse"][0] > 0
 
 
 def test_an_estimate_without_its_measurements_is_refused(made: Path):
     with pytest.raises(RunError, match="an estimate from published measurements, expected their"):
-        hc.error_report(made / "again")
+        hc.errors_of(made / "again")
 
 
 def test_measurements_of_another_run_are_refused(made: Path, tmp_path: Path):
@@ -143,14 +144,14 @@ def test_measurements_of_another_run_are_refused(made: Path, tmp_path: Path):
 
 def test_bounds_that_the_tables_do_not_show_are_refused(made: Path):
     with pytest.raises(InputError, match=r"settings with bounds, .*expected measurements beside"):
-        hc.error_report(made / "hidden")
+        hc.errors_of(made / "hidden")
 
 
 def test_a_release_of_other_places_than_the_measurements_is_refused(made: Path):
     start = start_from(made / "plain/release/measurements")
     release = hc.protect(VILLAGE, ALONE, seed=1)
     with pytest.raises(InputError, match="other places or attributes than the measurements have"):
-        hc.error_report(release, start)
+        hc.errors_of(release, start)
 
 
 @pytest.mark.parametrize(
@@ -163,30 +164,30 @@ def test_a_release_of_other_places_than_the_measurements_is_refused(made: Path):
 def test_settings_that_cannot_be_run_again_are_refused(mechanism: Any, said: str):
     release = hc.protect(VILLAGE, ALONE, seed=1)
     with pytest.raises((ConfigError, InputError), match=said):
-        hc.error_report(release, mechanism)
+        hc.errors_of(release, mechanism)
 
 
 def test_counts_that_topdown_cannot_have_made_are_refused():
     noisy = hc.protect(VILLAGE, hc.Geometric(epsilon=Fraction(1, 10)), seed=1)
     with pytest.raises(InputError, match="counts below 0 or with fractions"):
-        hc.error_report(noisy, ALONE)
+        hc.errors_of(noisy, ALONE)
     with pytest.raises(ConfigError, match="a release without its settings"):
-        hc.error_report(noisy)
+        hc.errors_of(noisy)
     sample = hc.protect(VILLAGE, hc.Sampling(fraction=Fraction(1, 2)), seed=1)
     with pytest.raises(InputError, match="withheld, changed, weighted or missing counts"):
-        hc.error_report(sample, ALONE)
+        hc.errors_of(sample, ALONE)
 
 
 def test_one_run_has_no_standard_error_and_is_refused(made: Path):
     with pytest.raises(ConfigError, match="runs: found 1, expected 2 or more"):
-        hc.error_report(made / "plain", runs=1)
+        hc.errors_of(made / "plain", runs=1)
 
 
 def test_a_release_by_another_mechanism_is_refused_by_its_name(tmp_path: Path):
     write_town(tmp_path)
     protect_run(write_config(tmp_path))
     with pytest.raises(RunError, match=r"a release by Geometric, without settings that can be run"):
-        hc.error_report(tmp_path / "out")
+        hc.errors_of(tmp_path / "out")
 
 
 def test_a_report_is_never_written_into_a_release(made: Path):
@@ -197,7 +198,7 @@ def test_a_report_is_never_written_into_a_release(made: Path):
 
 def test_the_command_says_what_it_found_and_where(made: Path, tmp_path: Path):
     runner = CliRunner()
-    asked = ["report", str(made / "plain"), "--errors", "--runs", "2", "--out", str(tmp_path)]
+    asked = ["errors", str(made / "plain"), "--runs", "2", "--out", str(tmp_path)]
     result = runner.invoke(app, asked)
     assert result.exit_code == 0, result.output
     assert "predicted errors, in people" in result.stdout
@@ -206,11 +207,17 @@ def test_the_command_says_what_it_found_and_where(made: Path, tmp_path: Path):
     refused = runner.invoke(app, asked)
     assert f"{tmp_path}: found existing content, expected a new" in str(refused.exception)
     told = json.loads(runner.invoke(app, [*asked[:-1], str(tmp_path / "two"), "--json"]).stdout)
-    assert told["runs"] == 2
+    assert (told["runs"], told["seed"]) == (2, 0)
     assert told["errors"][0]["level"] == "whole"
-    refused = runner.invoke(app, asked[:2])
-    assert refused.exit_code == 2
-    assert "say what to report: --errors" in refused.output
+
+
+def test_the_old_name_of_the_command_works_and_says_the_new_one(made: Path, tmp_path: Path):
+    asked = ["report", str(made / "plain"), "--errors", "--runs", "2", "--out", str(tmp_path)]
+    told = CliRunner().invoke(app, asked)
+    assert told.exit_code == 0, told.output
+    assert told.stderr == "headcount report is now headcount errors: use that name\n"
+    assert (tmp_path / "report.html").exists()
+    assert "headcount errors plain --runs 2 --seed 0" in (tmp_path / "report.html").read_text()
 
 
 def test_predicted_errors_are_near_the_true_ones():
@@ -221,23 +228,23 @@ def test_predicted_errors_are_near_the_true_ones():
     places = hc.Geography(("whole", "county", "tract"), tuple(codes), tuple(parents))
     means = np.random.default_rng(1).gamma(0.3, 30.0, (400, 6))
     leaf = np.random.default_rng(2).poisson(means)
-    counts = hc.Counts(schema, places, "tract", csr_array(leaf))
+    counts = hc.Counts(Domain(schema, places), "tract", csr_array(leaf))
     mechanism = hc.TopDown(rho=Fraction(1, 4), pool=True)
     released = []
     for seed in range(6):
         noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"", b"")
-        released.append(mechanism.run(counts, noise, runs=range(1)).tables)
-    tables = {level: csr_array(made[0]) for level, made in released[0].items()}
+        made = mechanism.on(counts.domain).run(counts, noise, runs=range(1))
+        released.append(made.as_counts().tables)
+    tables = {level: csr_array(runs[0]) for level, runs in released[0].items()}
     release = hc.CountsRelease(
-        schema=schema,
-        geography=places,
+        domain=Domain(schema, places),
         tables=tables,
         mechanism=repr(mechanism),
         guarantee=hc.Guarantee.none("a test"),
         key_kind="seed",
         backend="table",
     )
-    found = hc.error_report(release, mechanism, runs=6).table.filter(level="tract", sizes="all")
+    found = hc.errors_of(release, mechanism, runs=6).table.filter(level="tract", sizes="all")
     for query, answer in (("cells", np.eye(6)), ("total", np.ones((6, 1)))):
         off = [(csr_array(made["tract"][0]).toarray() - leaf) @ answer for made in released]
         true = np.sqrt(np.mean(np.square(off)))

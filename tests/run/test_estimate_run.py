@@ -19,7 +19,7 @@ from headcount.run.estimate import check_estimate, estimate_run
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
 from headcount.topdown import descend
-from headcount.topdown._level import prepare_level
+from headcount.topdown._estimate import prepare_level
 from tests.run.test_topdown_protect import ALL, TOWN, WHOLE, tables
 from tests.run.town import UNITS, Stop, contents, make_ledger, people, write_config, write_town
 

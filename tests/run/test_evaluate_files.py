@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 import headcount as hc
 from headcount.cli.app import app
 from headcount.config.load import load_config
+from headcount.domain import Domain
 from headcount.errors import InputError, RunError
+from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice
-from headcount.evaluation.truth import Truth
 from headcount.release.foreign import ForeignFiles, read_foreign
 from headcount.run.evaluate import evaluate_files, evaluate_run
 from headcount.run.protect import protect_run
@@ -160,7 +161,7 @@ def test_other_names_and_values_are_mapped(town: Path):
     )
     done = evaluate_files(config, [town / "other.csv"], out=town / "foreign")
     assert done.evaluation["error"].table["max_absolute"].max() == 0
-    assert hc.load_config(config).run.out == town / "out"  # protect takes the same config
+    assert load_config(config).run.out == town / "out"  # protect takes the same config
 
 
 def test_columns_may_be_named_as_in_the_file_of_the_truth(town: Path):
@@ -290,8 +291,7 @@ def ppmf_truth() -> Truth:
     cell = [schema.cell(sex="female", age="0-17", hispanic="hispanic", race="7")] * 2
     population = hc.Population(
         "two people",
-        schema,
-        geography,
+        Domain(schema, geography),
         unit=np.array([0, 1], dtype=np.int32),
         cell=np.array(cell, dtype=np.int32),
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import headcount.run.protect
-from headcount.engines.handed import handed_folder
+from headcount.engines import handed_folder
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
@@ -157,7 +157,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_before_noise(
 
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("headcount.privacy._ledger_rows.insert_spend", refuse)
+    monkeypatch.setattr("headcount.privacy._ledger_file.insert_spend", refuse)
     with pytest.raises(PrivacyError, match="the step was not recorded: database or disk is full"):
         protect_run(write_config(town, run=LEDGER))
     assert RunDirectory(town / "out").written() == []

@@ -55,7 +55,8 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     Path("again.toml").write_text(AGAIN)
 
     start = start_from("published")
-    plan = hc.plan(start.mechanism, start.measurements.schema, start.measurements.geography)
+    known = hc.Domain(start.measurements.schema, start.measurements.geography)
+    plan = hc.plan(start.mechanism, known)
     county = next(one for one in plan.levels if (one.level, one.query) == ("county", "sex"))
     assert 0 < county.best <= county.pooled < county.own
     run = CliRunner().invoke
@@ -73,17 +74,17 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     assert receipt["ledger"].startswith("nothing was spent")
     assert receipt["data_digest"] is None
 
-    between = hc.intervals("again.toml", "county", "sex", 0.9)
+    between = hc.errors_of("again.toml", areas="county", query="sex", confidence=0.9)
     released = hc.read_release(Path("again/release")).as_counts().at("county")
     assert (
         between["released"].to_list() == released.reshape(2, 2, 3).sum(axis=2).reshape(-1).tolist()
     )
     assert between.select((pl.col("low") <= pl.col("high")).all()).item()
-    assert between.equals(hc.intervals(release="again.toml", areas="county", query="sex"))
+    assert between.equals(hc.errors_of(release="again.toml", areas="county", query="sex"))
     variance = (between["deviation"] ** 2).to_numpy().mean()  # as planned, over both counties
     assert variance**0.5 == pytest.approx(county.best)
 
-    named = ["report", "again", "--errors", "--runs", "2", "--measurements", "published"]
+    named = ["errors", "again", "--runs", "2", "--measurements", "published"]
     told = run(app, [*named, "--quiet"])
     assert told.exit_code == 0, told.output
     errors = pl.read_csv("again/errors/errors.csv").filter(sizes="all")

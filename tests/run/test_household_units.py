@@ -14,9 +14,8 @@ from headcount.evaluation.evaluate import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import evaluate_run, open_run, refuse_other_data, side_by_side
 from headcount.run.protect import protect_run
-from headcount.run.side_by_side import refuse_other_data, side_by_side
 from tests.run.town import LEDGER, contents, make_ledger, write_config
 from tests.support.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 

@@ -1,4 +1,4 @@
-"""``headcount intervals``: from a run to a table of intervals."""
+"""``headcount errors``, intervals: from a run to a table of intervals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_run_gives_a_table_with_its_released_counts_beside(folder: Path) -> No
     out = folder / "tracts.parquet"
     run = str(folder / "kept")
     shown = CliRunner().invoke(
-        app, ["intervals", run, "--query", "cells", "--level", "tract", "--out", str(out)]
+        app, ["errors", run, "--query", "cells", "--level", "tract", "--out", str(out)]
     )
     assert shown.exit_code == 0
     table = pl.read_parquet(out)
@@ -73,7 +73,7 @@ def test_a_run_gives_a_table_with_its_released_counts_beside(folder: Path) -> No
 def test_areas_are_read_from_a_table_or_typed(folder: Path) -> None:
     (folder / "areas.csv").write_text("area,tract\nsouth,a2\nsouth,b1\nwhole b,b1\nwhole b,b2\n")
     out = folder / "areas-out.csv"
-    call = ["intervals", str(folder / "kept" / "release"), "--query", "total", "--out", str(out)]
+    call = ["errors", str(folder / "kept" / "release"), "--out", str(out)]
     CliRunner().invoke(app, [*call, "--areas", str(folder / "areas.csv"), "--area", "a=county:a"])
     table = pl.read_csv(out)
     assert table["place"].to_list() == ["a", "south", "whole b"]
@@ -86,7 +86,7 @@ def test_measurements_alone_are_enough_and_programs_are_answered(folder: Path) -
     config.write_text(f'[measurements]\nfolder = "{measurements}"\n[run]\nout = "again"\n')
     for source in (measurements, config):
         shown = CliRunner().invoke(
-            app, ["intervals", str(source), "--query", "total", "--level", "county", "--json"]
+            app, ["errors", str(source), "--query", "total", "--level", "county", "--json"]
         )
         answer = json.loads(shown.stdout)
         assert (answer["rows"], answer["exact"], answer["zero"]) == (2, 0, 0)
@@ -100,11 +100,11 @@ def test_a_release_that_was_not_made_from_the_measurements_is_not_set_beside_the
     out = folder / "bare"
     config.write_text(f'[measurements]\nfolder = "{measurements}"\n[run]\nout = "{out}"\n')
     options = ["--query", "total", "--level", "county"]
-    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    shown = CliRunner().invoke(app, ["errors", str(config), *options])
     assert "found a release that was made without them, expected one of" in str(shown.exception)
     shutil.copytree(out, tmp_path / "bare")
     shutil.copytree(measurements, tmp_path / "bare" / "release" / "measurements")
-    shown = CliRunner().invoke(app, ["intervals", str(tmp_path / "bare"), *options])
+    shown = CliRunner().invoke(app, ["errors", str(tmp_path / "bare"), *options])
     assert "found a release that was made without them, expected one of" in str(shown.exception)
 
 
@@ -114,14 +114,14 @@ def test_an_estimate_is_set_beside_its_own_measurements_alone(folder: Path, tmp_
     config.write_text(f'[measurements]\nfolder = "{measurements}"\n{run}')
     estimate_run(config)
     options = ["--query", "total", "--level", "county", "--json"]
-    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    shown = CliRunner().invoke(app, ["errors", str(config), *options])
     assert json.loads(shown.stdout)["released"] == 2
     text = (folder / "kept.toml").read_text().replace("seed = 3", "seed = 4")
     (folder / "second.toml").write_text(text.replace('"kept"', '"second"'))
     protect_run(folder / "second.toml")
     second = folder / "second" / "release" / "measurements"
     config.write_text(f'[measurements]\nfolder = "{second}"\n{run}')
-    shown = CliRunner().invoke(app, ["intervals", str(config), *options])
+    shown = CliRunner().invoke(app, ["errors", str(config), *options])
     assert "found a release that was made from those with digest" in str(shown.exception)
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
     folder: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.chdir(folder)
-    shown = CliRunner().invoke(app, ["intervals", *options])
+    shown = CliRunner().invoke(app, ["errors", *options])
     assert message in str(shown.exception)
     assert not (folder / "table.xlsx").exists()
 
@@ -166,9 +166,31 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
 def test_areas_without_codes_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     Path("holes.csv").write_text("area,tract\nsouth,\n")
-    shown = CliRunner().invoke(
-        app, ["intervals", "kept", "--query", "total", "--areas", "holes.csv"]
-    )
+    shown = CliRunner().invoke(app, ["errors", "kept", "--query", "total", "--areas", "holes.csv"])
     assert "found rows without a name or a code, expected a name and the code of a tract" in str(
         shown.exception
     )
+
+
+def test_the_old_name_works_and_says_the_new_one(folder: Path) -> None:
+    asked = [str(folder / "kept"), "--query", "total", "--level", "county", "--json"]
+    new, old = (CliRunner().invoke(app, [name, *asked]) for name in ("errors", "intervals"))
+    assert old.stderr == "headcount intervals is now headcount errors: use that name\n"
+    assert (old.exit_code, old.stdout, new.stderr) == (0, new.stdout, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--level", "tract", "--runs", "3"], "--runs is not for intervals"),
+        (["--query", "total", "--seed", "0"], "--seed is not for intervals"),
+        (["--confidence", "0.95"], "--confidence is not for a report"),
+        (["--out", "errors.csv"], "a report needs a folder; intervals need --level"),
+    ],
+)
+def test_options_of_the_report_and_of_intervals_are_not_mixed(
+    folder: Path, options: list[str], message: str
+) -> None:
+    shown = CliRunner().invoke(app, ["errors", str(folder / "kept"), *options])
+    assert shown.exit_code == 2
+    assert message in " ".join(shown.stderr.split())

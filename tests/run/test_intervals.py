@@ -263,7 +263,7 @@ def test_a_release_by_other_attributes_is_refused(
     release = estimate_from(start)
     matrix = counts_of(np.ones(shape, dtype=np.int64), PLACES, schema=schema)
     tables = {level: matrix.at(level).matrix for level in PLACES.levels}
-    other = replace(release, schema=schema, tables=tables)
+    other = replace(release, domain=replace(release.domain, schema=schema), tables=tables)
     with pytest.raises(InputError) as refused:
         beside(start, "block", "total", other)
     assert said in str(refused.value)

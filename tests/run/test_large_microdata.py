@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount.engines.protocol import InOrder
+from headcount.engines import InOrder
 from headcount.errors import InputError
 from headcount.population import pieces, tables, text_files
 from headcount.run import protect

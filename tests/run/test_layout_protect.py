@@ -110,7 +110,7 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is(
 
 def test_text_that_the_disk_has_no_room_for_is_refused(town: Path, monkeypatch: pytest.MonkeyPatch):
     free = SimpleNamespace(free=100)
-    monkeypatch.setattr("headcount.run._limits.shutil.disk_usage", lambda _: free)
+    monkeypatch.setattr("headcount.run._beforehand.shutil.disk_usage", lambda _: free)
     prepare_run(load_config(write_config(town)))
     with pytest.raises(ConfigError, match=r"format: found text files that take .* or more, expec"):
         prepare_run(load_config(write_config(town, run='format = ["csv"]\ntidy = true')))
@@ -121,6 +121,6 @@ def test_text_takes_no_less_than_is_foretold(town: Path, tidy: bool):
     text = f'format = ["csv"]\ntidy = {"true" if tidy else "false"}'
     config = load_config(write_config(town, run=text))
     counts = prepare_run(config).counts
-    least = config.run.layout.least_bytes(counts.schema, counts.geography)
+    least = config.run.layout.least_bytes(counts.domain)
     out = protect_run(town / "config.toml")
     assert 0 < least <= (out / "release/tract.csv").stat().st_size <= 10 * least

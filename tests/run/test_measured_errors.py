@@ -14,6 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import headcount as hc
+from headcount.domain import Domain
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
@@ -23,7 +24,7 @@ from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
 from headcount.topdown.answers import Answers
 from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
-from headcount.topdown.linear import limits
+from headcount.topdown.linear import matrices
 from headcount.topdown.rerun import nudged
 from tests.topdown import test_topdown_spine as spine
 from tests.topdown.small import keyed, zcdp
@@ -48,8 +49,7 @@ class Published(NamedTuple):
 
 def _release(tables: Any, places: hc.Geography, schema: hc.Schema = SCHEMA) -> hc.CountsRelease:
     return hc.CountsRelease(
-        schema=schema,
-        geography=places,
+        domain=Domain(schema, places),
         tables={level: csr_array(one[0]) for level, one in tables.items()},
         mechanism=repr(MECHANISM),
         guarantee=hc.Guarantee.none("a test"),
@@ -67,13 +67,14 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     codes = [np.array([f"{k:03}" for k in range(size)]) for size in (1, COUNTIES, TRACTS)]
     places = hc.Geography(("whole", "county", "tract"), tuple(codes), tuple(parents))
     leaf = np.random.default_rng(2).poisson(np.random.default_rng(1).gamma(0.3, 30.0, (TRACTS, 6)))
-    counts = hc.Counts(SCHEMA, places, "tract", csr_array(leaf))
+    counts = hc.Counts(Domain(SCHEMA, places), "tract", csr_array(leaf))
     squares: dict[str, list[float]] = {"cells": [], "total": []}
     first = None
     for seed in range(6):
         noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"", b"")
         context = Context(measurements=folder if first is None else None)
-        tables = MECHANISM.run(counts, noise, runs=range(1), context=context).tables
+        design = MECHANISM.on(counts.domain)
+        tables = design.run(counts, noise, runs=range(1), context=context).as_counts().tables
         first = first or _release(tables, places)
         off = csr_array(tables["tract"][0]).toarray() - leaf
         squares["cells"].append(float(np.square(off).mean()))
@@ -90,7 +91,7 @@ def _rows(table: pl.DataFrame, query: str) -> dict[str, Any]:
 
 
 def test_measurements_tell_the_true_errors(published: Published):
-    found = hc.error_report(published.release, published.start, runs=6)
+    found = hc.errors_of(published.release, published.start, runs=6)
     assert found.without_measurements == ""
     total, cells = (_rows(found.table, query) for query in ("total", "cells"))
     for row, query in ((total, "total"), (cells, "cells")):
@@ -143,7 +144,8 @@ def test_along_a_spine_errors_are_those_of_published_places(
     """Of leaves, and of towns, which the spine has in parts."""
     mechanism, counts = spine.along(zcdp("1/200")), spine.people()
     context = Context(measurements=tmp_path)
-    tables = mechanism.run(counts, keyed(1), runs=range(1), context=context).tables
+    design = mechanism.on(counts.domain)
+    tables = design.run(counts, keyed(1), runs=range(1), context=context).as_counts().tables
     release = _release(tables, counts.geography, counts.schema)
     beside = mechanism.publications()["measurements"]
     beside.write(release, tmp_path, quarters=None, progress=silent)
@@ -178,9 +180,9 @@ def _table(
 def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_says_so(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(limits, "MOST_TOGETHER", 0)
+    monkeypatch.setattr(matrices, "MOST_TOGETHER", 0)
     monkeypatch.setattr("headcount.run.error_report._nudged", None)  # known before that work
-    found = hc.error_report(published.release, published.start, runs=2)
+    found = hc.errors_of(published.release, published.start, runs=2)
     assert "found" not in found.without_measurements
     assert "1 combinations of levels that they tell apart" in found.notes()
     assert found.table["measured"].null_count() == found.table.height
@@ -189,9 +191,9 @@ def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_say
 def test_what_memory_cannot_hold_is_not_asked_and_the_report_says_so(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(limits, "LITTLE", 0)
-    monkeypatch.setattr(limits, "memory_limit", lambda: 0)
-    found = hc.error_report(published.release, published.start, runs=2)
+    monkeypatch.setattr(matrices, "LITTLE", 0)
+    monkeypatch.setattr(matrices, "memory_limit", lambda: 0)
+    found = hc.errors_of(published.release, published.start, runs=2)
     assert "which needs" in found.without_measurements
     assert found.table["measured"].null_count() == found.table.height
 
@@ -203,23 +205,25 @@ def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(
     levels = ("whole", "county", "tract")
     places = hc.Geography(levels, codes, (np.zeros(0, np.int32), *parents))
     leaf = np.random.default_rng(3).poisson(60, (200, 6))
-    counts = hc.Counts(SCHEMA, places, "tract", csr_array(leaf))
+    counts = hc.Counts(Domain(SCHEMA, places), "tract", csr_array(leaf))
     shares: dict[str, Any] = {
         "levels": dict.fromkeys(levels, "1/3"),
         "queries": {"cells": {"share": "1"}},
     }
     cells = hc.TopDown(rho=Fraction(3, 2), unit=hc.UnitOfPrivacy.ADD_REMOVE, **shares)
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"", b"")
-    tables = cells.run(counts, noise, runs=range(1), context=Context(measurements=tmp_path)).tables
+    context = Context(measurements=tmp_path)
+    made = cells.on(counts.domain).run(counts, noise, runs=range(1), context=context)
+    tables = made.as_counts().tables
     release = _release(tables, places)
     cells.publications()["measurements"].write(release, tmp_path, quarters=None, progress=silent)
     start, true = start_from(tmp_path), float(np.square(release.at("tract") - leaf).mean())
-    row = _rows(hc.error_report(release, start, runs=2).table, "cells")  # deviations are 1
+    row = _rows(hc.errors_of(release, start, runs=2).table, "cells")  # deviations are 1
     assert (row["measured"], row["best_by"]) == (None, "reruns")
     assert row["best"] == pytest.approx(np.sqrt(true), rel=0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_measured_errors, "LEAST_MOVE", 0.0)
-        without = _rows(hc.error_report(release, start, runs=2).table, "cells")
+        without = _rows(hc.errors_of(release, start, runs=2).table, "cells")
     assert without["measured"] > 1.2 * row["best"]  # so far off would they be
 
 
@@ -246,12 +250,12 @@ def test_another_release_and_too_many_answers_are_not_asked(
 ):
     noise = KeyedNoise(RunKey.from_seed(9), "topdown", b"", b"")
     again = estimate_from(nudged(published.start, noise, run=0, part=1.0))
-    found = hc.error_report(again, published.start, runs=2)
+    found = hc.errors_of(again, published.start, runs=2)
     assert "lead to another release" in found.without_measurements
     assert "lead to another release" in caplog.text
     assert found.table["measured"].null_count() == found.table.height
     monkeypatch.setattr(error_report, "MOST_ANSWERS", 100)
-    found = hc.error_report(published.release, published.start, runs=2)
+    found = hc.errors_of(published.release, published.start, runs=2)
     assert "more than 100 answers" in found.notes()
 
 

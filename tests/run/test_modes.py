@@ -85,7 +85,7 @@ def test_so_is_what_a_run_has_while_it_works(
         seen.extend(open_to_others(tmp_path / "out" / "internal"))
         raise KeyboardInterrupt
 
-    break_after_rehearsal(monkeypatch, "headcount.run._making.write_release", stop)
+    break_after_rehearsal(monkeypatch, "headcount.run._beforehand.write_release", stop)
     config = write_config(tmp_path, mechanism=TOPDOWN, run=LEDGER)
     with pytest.raises(KeyboardInterrupt):
         protect_run(config)

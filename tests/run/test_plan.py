@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
-from math import inf, sqrt
+from math import exp, inf, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ from scipy.sparse import csr_array
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography.geography import regular
-from headcount.mechanisms import Chain, Geometric, Sampling
+from headcount.mechanisms import Chain, Geometric, Identity, Sampling
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.plan import plan, suggested, with_changes
+from headcount.privacy import UnitOfPrivacy
+from headcount.run.plan import plan
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
-from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
 from tests.topdown import test_topdown_spine as spine
@@ -37,6 +39,7 @@ QUERIES = {
     "cells": {"share": "0.5"},
 }
 LEVELS = {"whole": "0.2", "level_1": "0.3", "level_2": "0.5"}
+DOMAIN = Domain(SCHEMA, PLACES)
 
 
 def topdown(**keys: Any) -> TopDown:
@@ -46,22 +49,26 @@ def topdown(**keys: Any) -> TopDown:
     )
 
 
+def with_changes(settings: TopDown, changes: Mapping[str, str]) -> TopDown:
+    return settings.on(DOMAIN).what_if({key: Fraction(value) for key, value in changes.items()})
+
+
 def test_an_answers_own_deviation_is_that_of_its_noise() -> None:
     """The discrete Gaussian that costs rho has the variance 1 / (2 rho), but for the smallest."""
-    found = {(one.level, one.query): one for one in plan(topdown(), SCHEMA, PLACES).levels}
+    found = {(one.level, one.query): one for one in plan(topdown(), DOMAIN).levels}
     assert found["level_1", "total"].own == pytest.approx(sqrt(1 / (0.3 * 0.2)), rel=1e-3)
     assert found["level_2", "cells"].own == pytest.approx(sqrt(1 / (0.5 * 0.5)), rel=1e-3)
     assert [found["level_2", "cells"].units, found["level_2", "cells"].answers] == [16, 6]
 
 
 def test_each_further_look_at_the_same_answers_makes_them_more_exact() -> None:
-    for one in plan(topdown(), SCHEMA, PLACES).levels:
+    for one in plan(topdown(), DOMAIN).levels:
         assert one.best < one.pooled <= one.own
 
 
 def test_a_query_that_is_not_asked_is_known_from_others() -> None:
     queries = {"age": {"by": ("age",)}, "cells": {"share": 1}}
-    found = plan(topdown(queries=queries, levels="equal"), SCHEMA, PLACES).levels
+    found = plan(topdown(queries=queries, levels="equal"), DOMAIN).levels
     ages = [one for one in found if one.query == "age"]
     assert all(one.own == inf and one.best < inf for one in ages)
 
@@ -72,7 +79,7 @@ def test_a_query_that_pooling_answers_from_below_is_shown_unless_passes_say_what
     own = {"level_1": {"total": "1/2", "cells": "1/2"}}
     fitted = {"level_1": {"fit": [["total"], ["cells"]]}}
     rows = [
-        {(one.level, one.query): one for one in plan(settings, SCHEMA, PLACES).levels}
+        {(one.level, one.query): one for one in plan(settings, DOMAIN).levels}
         for settings in (topdown(level_queries=own), topdown(level_queries=own, passes=fitted))
     ]
     filled, left = (one["level_1", "sex"] for one in rows)
@@ -82,7 +89,7 @@ def test_a_query_that_pooling_answers_from_below_is_shown_unless_passes_say_what
 
 
 def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
-    made = plan(topdown(), SCHEMA, PLACES, areas=[("first", "level_1", ("0",))])
+    made = plan(topdown(), DOMAIN, areas=[("first", "level_1", ("0",))])
     expected = {one.query: one for one in made.levels if one.level == "level_1"}
     assert {one.query for one in made.areas} == set(expected)
     for area in made.areas:
@@ -94,7 +101,7 @@ def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
 
 
 def test_answers_of_two_units_are_summed_at_their_own_level() -> None:
-    two = plan(topdown(), SCHEMA, PLACES, areas=[("two", "level_1", ("0", "3", "3"))])
+    two = plan(topdown(), DOMAIN, areas=[("two", "level_1", ("0", "3", "3"))])
     expected = {one.query: one for one in two.levels if one.level == "level_1"}
     for area in two.areas:
         unit = expected[area.query]
@@ -104,7 +111,7 @@ def test_answers_of_two_units_are_summed_at_their_own_level() -> None:
 
 def test_an_area_across_the_tree_is_less_exact_than_a_unit_of_as_many_leaves() -> None:
     across = ("0.0", "1.0", "2.0", "3.0")
-    made = plan(topdown(), SCHEMA, PLACES, areas=[("across", "level_2", across)])
+    made = plan(topdown(), DOMAIN, areas=[("across", "level_2", across)])
     whole = next(one for one in made.levels if (one.level, one.query) == ("level_1", "total"))
     split = next(one for one in made.areas if one.query == "total")
     assert split.best > 1.2 * whole.best
@@ -114,12 +121,12 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
     """Least squares over 150 draws of the shipped measurements, at every level and query."""
 
     settings = topdown()
-    errors = ExpectedErrors.of(settings, SCHEMA, PLACES)
+    errors = settings.on(DOMAIN).errors
     queries = {
         query.name: query.matrix(SCHEMA).toarray().T.astype(float) for query in settings.marginals
     } | {"cells": np.eye(SCHEMA.size)}
     dense = dense_errors(errors.tree, queries, SCHEMA.possible)
-    nobody = Counts(SCHEMA, PLACES, PLACES.leaf, csr_array((16, SCHEMA.size), dtype=np.int64))
+    nobody = Counts(DOMAIN, PLACES.leaf, csr_array((16, SCHEMA.size), dtype=np.int64))
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"data", b"config")
     squares: dict[tuple[str, str], list[float]] = {}
     for run in range(150):
@@ -144,24 +151,24 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
 
 
 def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
-    changed = with_changes(topdown(), PLACES, {"levels.level_1": "0.65"})
+    changed = with_changes(topdown(), {"levels.level_1": "0.65"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 10),
         "level_1": Fraction(13, 20),
         "level_2": Fraction(1, 4),
     }
-    queries = with_changes(topdown(), PLACES, {"queries.cells": "0.75"})
+    queries = with_changes(topdown(), {"queries.cells": "0.75"})
     assert dict(queries.query_shares) == {
         "total": Fraction(1, 10),
         "sex": Fraction(3, 20),
         "cells": Fraction(3, 4),
     }
-    assert with_changes(topdown(), PLACES, {"epsilon": "2"}).epsilon == 2
+    assert with_changes(topdown(), {"epsilon": "2"}).epsilon == 2
 
 
 def test_every_share_that_is_named_is_as_it_was_asked_for() -> None:
     changes = {"levels.whole": "0.4", "levels.level_1": "0.4", "rho": "2"}
-    changed = with_changes(topdown(), PLACES, changes)
+    changed = with_changes(topdown(), changes)
     assert changed.rho == 2
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(2, 5),
@@ -169,14 +176,14 @@ def test_every_share_that_is_named_is_as_it_was_asked_for() -> None:
         "level_2": Fraction(1, 5),
     }
     own = topdown(level_queries={"whole": {"sex": "1/4", "total": "1/4", "cells": "1/2"}})
-    queries = with_changes(own, PLACES, {"queries.cells": "0.3", "queries.sex": "0.6"})
+    queries = with_changes(own, {"queries.cells": "0.3", "queries.sex": "0.6"})
     expected = {"total": Fraction(1, 10), "sex": Fraction(3, 5), "cells": Fraction(3, 10)}
     assert dict(queries.query_shares) == dict(dict(queries.level_queries)["whole"]) == expected
 
 
 def test_all_shares_can_be_named_if_they_add_up_to_1() -> None:
     named = {"levels.whole": "0.1", "levels.level_1": "0.1", "levels.level_2": "0.8"}
-    changed = with_changes(topdown(), PLACES, named)
+    changed = with_changes(topdown(), named)
     assert [share for _, share in changed.level_shares or ()] == [
         Fraction(1, 10),
         Fraction(1, 10),
@@ -187,7 +194,7 @@ def test_all_shares_can_be_named_if_they_add_up_to_1() -> None:
 def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None:
     mechanism = spine.along(zcdp("1/20"))
     states = [("A", "state", ("A",)), ("half", "leaf", tuple(spine.PLACE.units[-1][:2].tolist()))]
-    made = plan(mechanism, spine.people().schema, spine.PLACE, areas=states)
+    made = plan(mechanism, Domain(spine.people().schema, spine.PLACE), areas=states)
     found = {(one.level, one.query): one.best for one in (*made.levels, *made.areas)}
     assert found["A", "total"] == found["whole", "total"] == 0
     assert found["A", "cells"] > 0
@@ -196,7 +203,7 @@ def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None
 
 
 def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() -> None:
-    changed = with_changes(topdown(levels="equal"), PLACES, {"levels.level_1": "1/2"})
+    changed = with_changes(topdown(levels="equal"), {"levels.level_1": "1/2"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 4),
         "level_1": Fraction(1, 2),
@@ -205,19 +212,19 @@ def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() ->
 
 
 def test_four_times_the_rho_halves_every_deviation() -> None:
-    one, four = (plan(topdown(rho=rho), SCHEMA, PLACES).levels for rho in ("1/100", "4/100"))
+    one, four = (plan(topdown(rho=rho), DOMAIN).levels for rho in ("1/100", "4/100"))
     for before, after in zip(one, four, strict=True):
         assert after.best == pytest.approx(before.best / 2, rel=1e-3)
 
 
 def test_minimax_makes_nothing_worse_and_balanced_the_mean_smaller() -> None:
     poor = topdown(levels={"whole": "0.9", "level_1": "0.05", "level_2": "0.05"})
-    before = plan(poor, SCHEMA, PLACES).levels
+    before = plan(poor, DOMAIN).levels
     ratios = {
         goal: [
             (after.best / now.best) ** 2
             for after, now in zip(
-                plan(suggested(poor, SCHEMA, PLACES, goal=goal), SCHEMA, PLACES).levels,
+                plan(poor.on(DOMAIN).suggested(goal), DOMAIN).levels,
                 before,
                 strict=True,
             )
@@ -228,11 +235,24 @@ def test_minimax_makes_nothing_worse_and_balanced_the_mean_smaller() -> None:
     assert np.mean(ratios["balanced"]) < np.mean(ratios["minimax"]) < 1
 
 
+NOISY = Geometric(epsilon=Fraction(1), unit=UnitOfPrivacy.ADD_REMOVE)
+
+
+def test_a_method_of_one_level_is_planned_by_its_own_noise() -> None:
+    """The variance of the two-sided geometric law: 2 a / (1 - a)^2, with a = exp(-epsilon)."""
+    (cells,) = plan(NOISY, DOMAIN).levels
+    deviation = sqrt(2 * exp(-1)) / (1 - exp(-1))
+    assert (cells.level, cells.query, cells.units, cells.answers) == ("level_2", "cells", 16, 6)
+    assert [cells.own, cells.pooled, cells.best] == pytest.approx([deviation] * 3)
+    (after,) = plan(NOISY.on(DOMAIN).what_if({"epsilon": Fraction(2)}), DOMAIN).levels
+    assert after.own < cells.own / 1.8
+
+
 def test_a_goal_about_one_query_serves_it() -> None:
     wanted = {("level_1", "total"): 1.0}
-    found = suggested(topdown(), SCHEMA, PLACES, goal="balanced", wanted=wanted)
-    after = {(one.level, one.query): one for one in plan(found, SCHEMA, PLACES).levels}
-    before = {(one.level, one.query): one for one in plan(topdown(), SCHEMA, PLACES).levels}
+    found = topdown().on(DOMAIN).suggested("balanced", wanted)
+    after = {(one.level, one.query): one for one in plan(found, DOMAIN).levels}
+    before = {(one.level, one.query): one for one in plan(topdown(), DOMAIN).levels}
     assert after["level_1", "total"].best < 0.6 * before["level_1", "total"].best
     assert after["level_2", "cells"].best > before["level_2", "cells"].best
 
@@ -241,53 +261,60 @@ def test_a_goal_about_one_query_serves_it() -> None:
     ("call", "message"),
     [
         (
-            lambda: plan(Chain.of((Geometric(epsilon=Fraction(1)),)), SCHEMA, PLACES),
-            "found 'geometric', expected 'topdown'",
+            lambda: plan(Identity(), DOMAIN),
+            "found 'identity', which adds no noise, expected a method with noise",
         ),
         (
-            lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), SCHEMA, PLACES),
-            "found 'sampling' before topdown",
+            lambda: plan(NOISY, DOMAIN, areas=[("first", "level_1", ("0",))]),
+            "found an area with 'geometric', expected topdown",
         ),
         (
-            lambda: with_changes(topdown(), PLACES, {"levels.county": "0.5"}),
+            lambda: NOISY.on(DOMAIN).suggested("balanced"),
+            "found a goal with 'geometric', expected topdown",
+        ),
+        (
+            lambda: NOISY.on(DOMAIN).what_if({"levels.whole": Fraction(1, 2)}),
+            "--set: found 'levels.whole', expected one of 'epsilon'",
+        ),
+        (
+            lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), DOMAIN),
+            "found 'sampling' before 'topdown'",
+        ),
+        (
+            lambda: with_changes(topdown(), {"levels.county": "0.5"}),
             "found 'levels.county'",
         ),
         (
-            lambda: with_changes(topdown(), PLACES, {"levels.whole": "1"}),
+            lambda: with_changes(topdown(), {"levels.whole": "1"}),
             "expected a share between 0 and 1",
         ),
         (
-            lambda: with_changes(topdown(), PLACES, {"shares": "1"}),
+            lambda: with_changes(topdown(), {"shares": "1"}),
             "expected rho, epsilon, levels.NAME",
         ),
         (
-            lambda: with_changes(
-                topdown(), PLACES, {"levels.whole": "0.4", "levels.level_1": "0.6"}
-            ),
+            lambda: with_changes(topdown(), {"levels.whole": "0.4", "levels.level_1": "0.6"}),
             "found levels with shares that add up to 1, expected less than 1, which leaves "
             "something for 'level_2'",
         ),
         (
             lambda: with_changes(
                 topdown(level_queries={"whole": {"sex": "1/2", "cells": "1/2"}}),
-                PLACES,
                 {"queries.sex": "0.3", "queries.cells": "0.3"},
             ),
             "found queries at whole with shares that add up to 3/5, expected exactly 1",
         ),
         (
-            lambda: with_changes(topdown(), PLACES, {"rho": "1", "epsilon": "1"}),
+            lambda: with_changes(topdown(), {"rho": "1", "epsilon": "1"}),
             "found rho and epsilon, expected one of them",
         ),
         (
-            lambda: suggested(
-                topdown(), SCHEMA, PLACES, goal="balanced", wanted={("level_1", "income"): 1.0}
-            ),
+            lambda: topdown().on(DOMAIN).suggested("balanced", {("level_1", "income"): 1.0}),
             "found 'income' at 'level_1'",
         ),
         (
-            lambda: suggested(
-                topdown(queries={"total": {"by": (), "share": 1}}), SCHEMA, PLACES, goal="minimax"
+            lambda: (
+                topdown(queries={"total": {"by": (), "share": 1}}).on(DOMAIN).suggested("minimax")
             ),
             "expected a share for 'cells' there",
         ),
@@ -301,7 +328,7 @@ def test_what_cannot_be_planned_is_refused(call: object, message: str) -> None:
 
 def test_an_area_with_an_unknown_unit_is_refused() -> None:
     with pytest.raises(InputError) as refused:
-        plan(topdown(), SCHEMA, PLACES, areas=[("north", "level_1", ("0", "9"))])
+        plan(topdown(), DOMAIN, areas=[("north", "level_1", ("0", "9"))])
     assert "area 'north': found level_1 '9'" in str(refused.value)
 
 

@@ -9,12 +9,11 @@ import sys
 from importlib.metadata import distributions
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Literal
 
 import pytest
 
+from headcount.attacks._problem import Effort
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.variability import Effort
 from headcount.processes import HOME, clean_import_path, environment, import_places
 from headcount.registry import MECHANISMS
 from headcount.solve import worker
@@ -27,7 +26,7 @@ from tests.run.town import write_config, write_town
 PLANTED = (
     *("ast", "json", "pickle", "pathlib", "multiprocessing", "subprocess", "typing", "__future__"),
     *("numpy", "scipy", "polars", "pyarrow", "pydantic", "numba", "typer", "rich", "jinja2"),
-    *("highspy", "ortools", "cryptography", "pyspark", "py4j", "cloudpickle", "uvicorn"),
+    *("highspy", "cryptography", "pyspark", "py4j", "cloudpickle", "uvicorn"),
     "planted_part",
 )
 """Libraries that headcount or one of its processes imports. Not here: functools and the like, which
@@ -155,12 +154,10 @@ def test_jobs_of_the_studio_run_none(beside: Path, what: str, monkeypatch: pytes
     assert ran(beside) == []
 
 
-@pytest.mark.parametrize("solver", ["highs", "cp-sat"])
 def test_solvers_that_a_session_in_the_folder_starts_run_none(
-    beside: Path, solver: Literal["highs", "cp-sat"], monkeypatch: pytest.MonkeyPatch
+    beside: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    pytest.importorskip("ortools")
-    asked, effort = knowledge(COUNTS, TINY, PAIRS), Effort(nodes=0, solver=solver)
+    asked, effort = knowledge(COUNTS, TINY, PAIRS), Effort(nodes=0)
     monkeypatch.setattr(worker, "_idle", SimpleQueue())
     assert reconstruct(asked, effort=effort).proven[0]  # and all is loaded
     worker.end_workers()

@@ -20,7 +20,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run._making import make_release
+from headcount.run._beforehand import make_release
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import prepare_data, prepare_run, protect_run
 from headcount_papers.raked import Raked

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from headcount.cli.check import check
 from headcount.comparison.settings import Settings
-from headcount.counted import CountsOf
+from headcount.domain import CountsOf
 from headcount.errors import HeadcountError, InputError, RunError
 from headcount.geography.spine import UnitShares
 from headcount.mechanisms import protect
@@ -147,7 +147,7 @@ def test_a_release_that_has_other_totals_than_the_exact_ones_ends_the_run(
         return replace(release, tables={**release.tables, "block": leaf})
 
     monkeypatch.setattr("headcount.run.protect.rehearse", lambda *_given, **_keys: None)
-    monkeypatch.setattr("headcount.run._making.protect", wrong)
+    monkeypatch.setattr("headcount.run._beforehand.protect", wrong)
     with pytest.raises(RunError, match=said):
         protect_run(config(island, product))
     assert not RunDirectory(island / product).is_complete

@@ -16,7 +16,7 @@ import pytest
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.mechanisms import ReusedRun
-from headcount.population.household_writer import write_households
+from headcount.population.households import write_households
 from headcount.population.towns import towns
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run
@@ -163,7 +163,7 @@ def test_an_unfinished_chain_is_taken_up_although_its_key_file_is_there(
         raise Stop
 
     with monkeypatch.context() as broken:
-        break_after_rehearsal(broken, "headcount.run._making.write_release", crash)
+        break_after_rehearsal(broken, "headcount.run._beforehand.write_release", crash)
         with pytest.raises(Stop):
             made(tmp_path, state, out="first")
     keys = (tmp_path / "record.keys").read_bytes()

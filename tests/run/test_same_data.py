@@ -13,7 +13,7 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
-from headcount.population.digest import table_digest
+from headcount.population.pieces import table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.run.protect import prepare_run, protect_run
 from headcount_papers.fixed_width import lines_digest

@@ -16,7 +16,7 @@ from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
-from headcount.topdown._level import prepare_level
+from headcount.topdown._estimate import prepare_level
 from tests.run.town import (
     LEDGER,
     MICRODATA,

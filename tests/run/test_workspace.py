@@ -20,7 +20,7 @@ from headcount.run.close import close_run
 from headcount.run.protect import protect_run
 from headcount.storage import Storage, storage_at
 from headcount.storage.s3 import S3Storage
-from headcount.topdown._level import prepare_level
+from headcount.topdown._estimate import prepare_level
 from tests.run.town import (
     LEDGER,
     Stop,
@@ -119,7 +119,7 @@ def test_what_was_mapped_of_a_workspace_is_let_go_before_its_folder_goes(
         return look
 
     look = looking("written", write_release)
-    break_after_rehearsal(monkeypatch, "headcount.run._making.write_release", look)
+    break_after_rehearsal(monkeypatch, "headcount.run._beforehand.write_release", look)
     monkeypatch.setattr(RunDirectory, "finish", looking("gone", RunDirectory.finish))
     protect_run(config_of(town, "away"))
     assert mapped == {"written": True, "gone": False}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.run._making import make_release
+from headcount.run._beforehand import make_release
 from headcount.run.protect import protect_run
 
 UNITS = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "b3")]
@@ -121,7 +121,7 @@ def interrupted(config: Path, monkeypatch: pytest.MonkeyPatch, *, at: str) -> No
 
     with monkeypatch.context() as patch:
         patch.setattr("headcount.run.protect.rehearse", lambda *_arguments, **_named: None)
-        where = "_making" if at in ("protect", "write_release") else "protect"
+        where = "_beforehand" if at in ("protect", "write_release") else "protect"
         patch.setattr(f"headcount.run.{where}.{at}", stop)
         with pytest.raises(Stop):
             protect_run(config)

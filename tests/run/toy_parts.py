@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation import Metric
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import Metric, Truth
 from headcount.fields import AtLeast1
 from headcount.mechanisms.geometric import Geometric
 from headcount.population import Generated, Population

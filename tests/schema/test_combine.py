@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.schema.combine import combine
+from headcount.schema.schema import combine
 
 
 @given(st.integers(0, 40), st.lists(st.integers(1, 5), max_size=4), st.integers(0, 99))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
 from headcount.schema import Attribute, Follows, Recode, Schema, load_schema
-from headcount.schema.follows import ALONE, joined, level_at, looks_like_size, steps_of
+from headcount.schema.schema import ALONE, joined, level_at, looks_like_size, steps_of
 from headcount.tabulate import Query
 
 SIZE = Attribute("household_size", ("1", "2", "3", "4+", "none"), Follows.SIZE)

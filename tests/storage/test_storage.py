@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from headcount.errors import ConfigError, RunError
-from headcount.storage import Storage, storage_at
-from headcount.storage.disk import DiskStorage
+from headcount.storage import DiskStorage, Storage, storage_at
 from headcount.storage.s3 import S3Storage
 from tests.storage.stores import SECRET, bucket, forget
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headcount.config.load import read_config
+from headcount.files import parse_toml
 from headcount.studio.rehearsal import rehearsal_outcome, rehearsal_text
-from headcount.toml_files import parse_toml
 
 MEMO = """case,found_percent,guess_percent,leaf_percent,withheld_people_percent
 no protection,100,96.24,0,0

@@ -12,17 +12,14 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
+from headcount.config.edit import OFFERED
 from headcount.config.load import load_config
-from headcount.config.methods import OFFERED
-from headcount.config.settings import Config
 from headcount.errors import InputError
 from headcount.init import draft, write_draft
-from headcount.mechanisms import Chain
-from headcount.population import Population
+from headcount.mechanisms import Chain, ChainDesign
 from headcount.privacy import Guarantee
-from headcount.run.plan import domain_of
 from headcount.run.plan import plan as planned
-from headcount.run.protect import prepare_run, promise_of
+from headcount.run.protect import prepare_run
 from headcount.studio.wanted import (
     STEPS,
     amount_for,
@@ -70,7 +67,7 @@ def chain(client: Client) -> Chain:
 def test_the_plan_shows_what_the_library_expects(client: Client):
     page = client.get("/plan", config="people.toml")
     config = load_config(client.studio.folder.root / "people.toml")
-    for one in planned(Chain.of(config.mechanism), *domain_of(config)).levels:
+    for one in planned(Chain.of(config.mechanism), config.population.domain()).levels:
         assert f"{NormalDist().inv_cdf(0.975) * one.best:.1f} people" in page.text
     assert "Differential privacy: epsilon 1 when one person&#39;s record changes." in page.text
     assert '<svg role="img"' in page.text
@@ -88,7 +85,7 @@ def test_dial_and_accuracy_move_together(client: Client):
     amount = Fraction(said)
     assert "each answer of total at Region within" in aim
     config = load_config(client.studio.folder.root / "people.toml")
-    found = reaches(with_amount(chain(client), amount), *domain_of(config))
+    found = reaches(with_amount(chain(client), amount).on(config.population.domain()))
     reach = next(one.people for one in found if one.name == "Region: total")
     assert reach is not None
     assert 11.8 < reach <= 12.05
@@ -139,9 +136,9 @@ def test_a_loss_for_an_accuracy_is_enough_and_hardly_more(client: Client, curren
     config = load_config(client.studio.folder.root / "people.toml")
     path = client.studio.folder.root / "people.toml"
     path.write_text(path.read_text().replace("epsilon = 1 ", f"{currency} = 1 "))
-    domain, target = domain_of(config), "Bezirk: total"
-    amount = amount_for(chain(client), *domain, target=target, people=people)
-    found = reaches(with_amount(chain(client), amount), *domain)
+    domain, target = config.population.domain(), "Bezirk: total"
+    amount = amount_for(chain(client), domain, target=target, people=people)
+    found = reaches(with_amount(chain(client), amount).on(domain))
     reach = next(one.people for one in found if one.name == target)
     assert reach is not None
     assert 0.97 * people <= reach <= 1.005 * people
@@ -181,12 +178,14 @@ def test_what_a_card_says_of_the_data_is_shown_after_the_banner(
     for _ in range(2):
         change(client, "/plan/add", method="Cell keys")
 
-    def refused(config: Config, chain: Chain, people: Population) -> Guarantee:
-        if chain.last.name == "cell-key":
-            raise InputError("people.csv", place="column 'age'", found="'4711'", expected="ages")
-        return promise_of(config, chain, people)
+    promise = ChainDesign.promise
 
-    monkeypatch.setattr("headcount.studio.wanted.promise_of", refused)
+    def refused(design: ChainDesign, key_kind: str) -> Guarantee:
+        if design.chain.last.name == "cell-key":
+            raise InputError("people.csv", place="column 'age'", found="'4711'", expected="ages")
+        return promise(design, key_kind)
+
+    monkeypatch.setattr(ChainDesign, "promise", refused)
     text = client.get("/plan", config="people.toml").text
     assert text.count("column &#39;age&#39;: found ..., expected ages") == 2
     assert not re.search(r"\b4711\b", text)  # not as part of a digest

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import HeadcountError
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.noise import KeyedNoise, RunKey
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Counts, Query
-from headcount.topdown.choices import Grouped, Invariant, Marginal, TableBounds
+from headcount.topdown.choices import Grouped, Invariant, Marginal, RecodedQuery, TableBounds
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.recoded import RecodedQuery
 
 _EPSILONS = ("1/50", "1/10", "1/2", "2")
 
@@ -67,13 +67,13 @@ def run_case(case: BoundsCase, number: int, seen: Counter[str]) -> str:
     """How a case ends: refused, failed, broken or completed; ``seen`` counts what happened."""
     mechanism, counts = case.mechanism, case.counts
     try:
-        remarks = mechanism.check(counts)
+        remarks = mechanism.on(counts.domain).check(counts)
     except HeadcountError:
         return "refused"
     seen["crossing"] += sum("overlap" in remark for remark in remarks)
     noise = KeyedNoise(RunKey.from_seed(number), "topdown", b"data", b"config")
     try:
-        outcome = mechanism.run(counts, noise, runs=range(1))
+        outcome = mechanism.on(counts.domain).run(counts, noise, runs=range(1)).as_counts()
     except HeadcountError:
         return "failed"
     for what, value in outcome.notes.items():
@@ -249,4 +249,4 @@ def keys_of(queries: Iterable[Query], shares: Iterable[tuple[str, Fraction]]) ->
 def _counts(dense: Any, schema: Schema, place: Geography) -> Counts:
     from scipy.sparse import csr_array
 
-    return Counts(schema, place, place.leaf, csr_array(np.asarray(dense, dtype=np.int64)))
+    return Counts(Domain(schema, place), place.leaf, csr_array(np.asarray(dense, dtype=np.int64)))

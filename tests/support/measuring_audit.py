@@ -19,6 +19,7 @@ from itertools import count
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.noise import KeyedNoise, RunKey
@@ -155,7 +156,9 @@ def _counts(schema: Schema, place: Geography, pair: _Pair, lives_in: int) -> dic
     if pair.apart is not None:
         one[pair.apart] = _BACKGROUND
     one[pair.cells[lives_in]] = 1
-    leaf = Counts(schema, place, place.leaf, csr_array(np.tile(one, (place.size(place.leaf), 1))))
+    leaf = Counts(
+        Domain(schema, place), place.leaf, csr_array(np.tile(one, (place.size(place.leaf), 1)))
+    )
     return {level: leaf.at(level) for level in place.levels}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.geography import Geography
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.privacy import UnitOfPrivacy
 
 Rng = np.random.Generator

@@ -13,7 +13,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.topdown.solve.batch import Batch
 from headcount.topdown.solve.passes import FitPass
-from headcount.topdown.solve.target_rounding import RoundPass
+from headcount.topdown.solve.rounding import RoundPass
 from tests.support.dense import Margin, from_dense, groups_keeping
 
 SHAPE = (3, 2, 2, 4)  # type, adult, hispanic, race

@@ -30,6 +30,7 @@ from itertools import count
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
 from headcount.noise import DiscreteGaussian, KeyedNoise, Noise, RunKey, TwoSidedGeometric
@@ -209,7 +210,7 @@ class LinesOfUnits:
         start = np.concatenate([[0], np.cumsum(people)])
         cell = cell[people > 0]
         matrix = sparse_counts(start, cell, np.ones_like(cell), cells=SCHEMA.size)
-        leaf = Counts(SCHEMA, self.place, self.place.leaf, matrix)
+        leaf = Counts(Domain(SCHEMA, self.place), self.place.leaf, matrix)
         return {level: leaf.at(level) for level in self.place.levels}
 
     def log_likelihood_ratios(self, made: Measurements, change: PathChange) -> Floats:

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.mechanisms.suppression.complementary import Pattern, checked, complement, needs
-from headcount.mechanisms.suppression.moves import SMALL, Need
-from headcount.mechanisms.suppression.witnesses import Witnesses
+from headcount.mechanisms.suppression.witnesses import SMALL, Need, Witnesses
 from headcount.solve.mip import Program, load, minimise, optimum
 from headcount.tabulate.additive import Additive
 

@@ -14,10 +14,10 @@ from types import SimpleNamespace
 import pytest
 
 import headcount.files
-import headcount.memory
+import headcount.processes
 from headcount.errors import ConfigError, RunError
 from headcount.files import open_own, stranger
-from headcount.memory import machine_memory, memory_limit, peak_memory
+from headcount.processes import machine_memory, memory_limit, peak_memory
 from headcount.release.directory import RunDirectory
 from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config, write_town
@@ -83,7 +83,7 @@ def test_every_module_imports_without_the_modules_of_unix():
 import pkgutil, importlib, headcount
 names = [m.name for m in pkgutil.walk_packages(headcount.__path__, "headcount.")]
 for name in names:
-    if not name.endswith("__main__") and name != "headcount.attacks._cp_sat":
+    if not name.endswith("__main__"):
         importlib.import_module(name)
 print(len(names), "modules")
 """
@@ -183,12 +183,12 @@ def unix_only(source: str) -> list[str]:
     return found
 
 
-def test_only_three_modules_use_what_unix_has():
+def test_only_two_modules_use_what_unix_has():
     assert unix_only("import fcntl\nfrom os import fork\nos.geteuid()\nctx('fork')") == [
         *("fcntl", "os.fork", "os.geteuid", "fork")
     ]
     users = {path.name for path in SOURCES if unix_only(path.read_text("utf-8"))}
-    assert users == {"files.py", "memory.py", "processes.py"}
+    assert users == {"files.py", "processes.py"}
 
 
 def protect_elsewhere(config: Path) -> None:
@@ -270,7 +270,7 @@ class Kernel:
 
 def test_windows_is_asked_for_its_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "sysconf")
-    monkeypatch.setattr(headcount.memory, "_CGROUPS", ())
+    monkeypatch.setattr(headcount.processes, "_CGROUPS", ())
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(ctypes, "windll", Kernel(), raising=False)
     assert machine_memory() == memory_limit() == 8 << 30
@@ -281,7 +281,7 @@ def test_a_system_that_does_not_say_its_memory_asks_for_the_setting(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.delattr(os, "sysconf")
-    monkeypatch.setattr(headcount.memory, "_CGROUPS", ())
+    monkeypatch.setattr(headcount.processes, "_CGROUPS", ())
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(ctypes, "windll", Kernel(answers=False), raising=False)
     with pytest.raises(ConfigError, match="does not say how much memory it has"):

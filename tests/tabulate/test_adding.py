@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, counts_digest
-from headcount.tabulate import tabulated as _digest
+from headcount.tabulate import counts as tabulating
 from headcount.tabulate.counts import every_level
 
 SCHEMA = Schema((Attribute("kind", tuple("abcdefg")),))
@@ -31,7 +32,7 @@ def test_every_level_is_the_sum_of_its_leaves(seed: int):
     place = _place(chance)
     people = chance.poisson(0.4, size=(place.size("leaf"), SCHEMA.size))
     people[0] = 0
-    counts = Counts(SCHEMA, place, "leaf", csr_array(people))
+    counts = Counts(Domain(SCHEMA, place), "leaf", csr_array(people))
     levels = every_level(counts)
     assert list(levels) == list(place.levels)
     for level, found in levels.items():
@@ -50,10 +51,10 @@ def test_a_digest_made_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch):
     """Written down when it was still made of whole arrays; and of as many pieces as one likes."""
     place = _place(np.random.default_rng(2))
     people = np.random.default_rng(3).poisson(0.4, size=(place.size("leaf"), SCHEMA.size))
-    counts = Counts(SCHEMA, place, "leaf", csr_array(people.astype(np.int64)))
+    counts = Counts(Domain(SCHEMA, place), "leaf", csr_array(people.astype(np.int64)))
     assert counts_digest(counts).hex()[:16] == WRITTEN_DOWN
     for at_once in (1, 2, 7):
-        monkeypatch.setattr(_digest, "AT_ONCE", at_once)
+        monkeypatch.setattr(tabulating, "HASHED_AT_ONCE", at_once)
         assert counts_digest(counts).hex()[:16] == WRITTEN_DOWN
 
 

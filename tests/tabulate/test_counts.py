@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population import Population
@@ -53,14 +54,12 @@ def test_nothing_empty_is_stored(population):
 def test_counts_cannot_be_split_to_a_finer_level():
     population = Population(
         "p",
-        Schema(),
-        regular(children=2, depth=2),
+        Domain(Schema(), regular(children=2, depth=2), read_off=("which units exist",)),
         np.array([0], dtype=np.int32),
         np.array([0], dtype=np.int32),
-        read_off=("which units exist",),
     )
     counts = tabulate(population)
-    assert counts.read_off == counts.at("whole").read_off == ("which units exist",)
+    assert counts.domain.read_off == counts.at("whole").domain.read_off == ("which units exist",)
     with pytest.raises(
         InputError, match="found level 'level_2', expected a level at or above 'lev"
     ):
@@ -71,8 +70,8 @@ def test_the_repr_does_not_depend_on_the_people():
     tree = regular(children=2, depth=1)
     none = np.empty(0, dtype=np.int32)
     some = np.array([1], dtype=np.int32)
-    empty = tabulate(Population("a", Schema(), tree, none, none))
-    lived_in = tabulate(Population("a", Schema(), tree, some, np.zeros_like(some)))
+    empty = tabulate(Population("a", Domain(Schema(), tree), none, none))
+    lived_in = tabulate(Population("a", Domain(Schema(), tree), some, np.zeros_like(some)))
     assert repr(empty) == repr(lived_in)
     assert repr(empty) == "<Counts at 'level_1': 1 cells, <Geography whole 1, level_1 2>>"
 
@@ -93,7 +92,7 @@ def nation(*, filled: int) -> Population:
     cell = (np.arange(len(unit)) * 5 % 192).astype(np.int32)
     count = 1 + rng.multinomial(132_000_000 - len(unit), np.full(len(unit), 1 / len(unit)))
     tree = Geography(levels, tuple(units), tuple(parents))
-    return Population("nation", schema, tree, unit, cell, count, public=True)
+    return Population("nation", Domain(schema, tree), unit, cell, count, public=True)
 
 
 def test_a_nation_fits_in_memory():
@@ -125,7 +124,7 @@ def test_one_row_a_person_is_counted_a_part_at_a_time():
     people = 12_000_000
     unit = np.arange(people, dtype=np.int32) % 1000
     cell = np.zeros(people, dtype=np.int32)
-    population = Population("p", Schema(), regular(children=10, depth=3), unit, cell)
+    population = Population("p", Domain(Schema(), regular(children=10, depth=3)), unit, cell)
     tracemalloc.start()
     try:
         counts = tabulate(population)

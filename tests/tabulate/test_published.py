@@ -10,14 +10,14 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.tabulate.published import supported, tables
-from headcount.tabulate.published.codings import (
+from headcount.tabulate.codings import (
     alone,
     codings,
     combinations_of_races,
     in_combination,
     race_name,
 )
+from headcount.tabulate.published import supported, tables
 
 FINE = load_schema("persons-2010")
 COARSE = load_schema("sex-age38-race7-hispanic")

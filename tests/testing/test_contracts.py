@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.geography import Geography
+from headcount.domain import Domain
 from headcount.mechanisms import (
     Chain,
     Context,
     CountsOutcome,
+    Design,
     Geometric,
     Identity,
     Mechanism,
     PostTabular,
     PreTabular,
     Sampling,
+    StepDesign,
 )
 from headcount.mechanisms._step_noise import StepNoise
 from headcount.noise import Noise
@@ -54,53 +56,68 @@ class Base(Geometric):
     epsilon: Fraction = Fraction(1)
     unit: UnitOfPrivacy = UnitOfPrivacy.ADD_REMOVE
 
-    def table(self, counts: Counts, noise: Noise, runs: range) -> Any:
-        return Geometric.run(self, counts, noise, runs=runs).tables[counts.level]
+    def table(self, design: Design, counts: Counts, noise: Noise, runs: range) -> Any:
+        made = Geometric.run(self, design, counts, noise, runs=runs, context=Context())
+        return made.tables[counts.level]
 
 
 class OnlyWhereSomeoneIs(Base):
     """Noise on non-zero counts only: a new person shows as a new entry."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        answers = self.table(counts, noise, runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        answers = self.table(design, counts, noise, runs)
         return CountsOutcome({counts.level: np.where(counts.dense() > 0, answers, 0)})
 
 
 class OnlyUnitsWithPeople(Base):
     """Noise on every cell, but only of units where someone lives."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        answers = self.table(counts, noise, runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        answers = self.table(design, counts, noise, runs)
         return CountsOutcome({counts.level: answers * (counts.totals() > 0)[:, None]})
 
 
 class NoiseOnStructuralZeros(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        answers = self.table(counts, noise, runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        answers = self.table(design, counts, noise, runs)
         return CountsOutcome({counts.level: answers + ~counts.schema.possible})
 
 
 class SameNoiseEachRun(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        answers = self.table(counts, noise, range(1))
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        answers = self.table(design, counts, noise, range(1))
         return CountsOutcome({counts.level: np.repeat(answers, len(runs), axis=0)})
 
 
 class RunsCountedFromZero(Base):
     """Run 3 alone gets the noise of run 0."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return CountsOutcome({counts.level: self.table(counts, noise, range(len(runs)))})
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(design, counts, noise, range(len(runs)))})
 
 
 class OwnRandomness(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        answers = self.table(counts, noise, runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        answers = self.table(design, counts, noise, runs)
         return CountsOutcome({counts.level: answers + np.random.default_rng().integers(0, 10**9)})
 
 
 class IgnoresTheSeed(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
         drawn = [np.random.default_rng(run).integers(-9, 9, counts.dense().shape) for run in runs]
         return CountsOutcome({counts.level: (np.array(drawn) * counts.schema.possible)})
 
@@ -108,74 +125,87 @@ class IgnoresTheSeed(Base):
 class LessNoise(Base):
     """Half of the noise that it plans."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
         other = Geometric(epsilon=2 * self.epsilon, unit=self.unit)
-        return other.run(counts, noise, runs=runs)
+        return other.on(counts.domain).run(counts, noise, runs=runs).as_counts()
 
 
 class MeasuresTwice(Base):
     """The mean of two answers, where one is planned."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        both = [self.table(counts, noise, range(2 * run, 2 * run + 2)) for run in runs]
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        both = [self.table(design, counts, noise, range(2 * run, 2 * run + 2)) for run in runs]
         return CountsOutcome({counts.level: np.array([some.mean(axis=0) for some in both])})
 
 
 class ShortTable(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return CountsOutcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(design, counts, noise, runs)[:, 1:]})
 
 
 class NarrowNumbers(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        narrow: Any = self.table(counts, noise, runs).astype(np.float32)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        narrow: Any = self.table(design, counts, noise, runs).astype(np.float32)
         return CountsOutcome({counts.level: narrow})
 
 
 class NotFinite(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return CountsOutcome({counts.level: self.table(counts, noise, runs) / np.zeros(1)})
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(design, counts, noise, runs) / np.zeros(1)})
 
 
 class NoLeaf(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return super().run(counts.at("whole"), noise, runs=runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        return super().run(design, counts.at("whole"), noise, runs=runs, context=context)
 
 
 class ChangesTheTruth(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
         counts.matrix.data += 1
-        return super().run(counts, noise, runs=runs)
+        return super().run(design, counts, noise, runs=runs, context=context)
 
 
 class BlankReason(Base):
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Guarantee.none(" ")
+    def on(self, domain: Domain) -> Design:
+        return replace(super().on(domain), guarantee=Guarantee.none(" "))
 
 
 class PromisesTooMuch(Base):
     """States half of what the plan spends."""
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Guarantee(
-            losses=(PureLoss(epsilon=self.epsilon / 2, unit=UnitOfPrivacy.ADD_REMOVE),)
-        )
+    def on(self, domain: Domain) -> Design:
+        half = PureLoss(epsilon=self.epsilon / 2, unit=UnitOfPrivacy.ADD_REMOVE)
+        return replace(super().on(domain), guarantee=Guarantee(losses=(half,)))
 
 
 class PlansNothing(Base):
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Geometric(epsilon=self.epsilon, unit=self.unit).guarantee(schema, geography)
+    def on(self, domain: Domain) -> Design:
+        return replace(super().on(domain), plan=())
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[()]:
-        return ()
-
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return Base().run(counts, noise, runs=runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        return Base().on(counts.domain).run(counts, noise, runs=runs).as_counts()
 
 
 class GuaranteeWithoutNoise(Identity):
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Geometric(epsilon=Fraction(1)).guarantee(schema, geography)
+    def on(self, domain: Domain) -> Design:
+        promised = Geometric(epsilon=Fraction(1)).on(domain).guarantee
+        return replace(super().on(domain), guarantee=promised)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,14 +223,14 @@ class Changeable(PostTabular):
     epsilon: Fraction
     name = "changeable"
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Geometric(epsilon=self.epsilon).guarantee(schema, geography)
+    def on(self, domain: Domain) -> Design:
+        return replace(Geometric(epsilon=self.epsilon).on(domain), method=self)
 
-    def plan(self, schema: Schema, geography: Geography) -> Any:
-        return Geometric(epsilon=self.epsilon).plan(schema, geography)
-
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
-        return Geometric(epsilon=self.epsilon).run(counts, noise, runs=runs)
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        other = Geometric(epsilon=self.epsilon)
+        return other.on(counts.domain).run(counts, noise, runs=runs).as_counts()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,11 +243,12 @@ class Step(PreTabular):
     def weight(self) -> Fraction:
         return Fraction(2)
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Guarantee.none("records are published as they are")
-
-    def stability(self, unit: UnitOfPrivacy) -> int | None:
-        return SAMPLE.stability(unit)
+    def on(self, domain: Domain) -> StepDesign:
+        return StepDesign(
+            domain=domain,
+            guarantee=Guarantee.none("records are published as they are"),
+            stability=SAMPLE.on(domain).stability,
+        )
 
     def apply(
         self, population: Population, noise: Noise, *, run: int, context: Context
@@ -256,8 +287,8 @@ class AnotherPlace(Step):
         self, population: Population, noise: Noise, *, run: int, context: Context
     ) -> Population:
         nobody = np.empty(0, dtype=np.int32)
-        schema = Schema((Attribute("other", ("a",)),))
-        return replace(population, schema=schema, unit=nobody, cell=nobody, count=None)
+        other = replace(population.domain, schema=Schema((Attribute("other", ("a",)),)))
+        return replace(population, domain=other, unit=nobody, cell=nobody, count=None)
 
 
 class Unweighted(Step):
@@ -294,17 +325,13 @@ class SharesKeys(Step):
 
 
 class NoReason(Step):
-    def stability(self, unit: UnitOfPrivacy) -> int | None:
-        return None
-
-    @property
-    def no_bound(self) -> str:
-        return ""
+    def on(self, domain: Domain) -> StepDesign:
+        return replace(super().on(domain), stability={}, no_bound="")
 
 
 class StableAtZero(Step):
-    def stability(self, unit: UnitOfPrivacy) -> int | None:
-        return 0
+    def on(self, domain: Domain) -> StepDesign:
+        return replace(super().on(domain), stability=dict.fromkeys(UnitOfPrivacy, 0))
 
 
 @pytest.mark.parametrize(

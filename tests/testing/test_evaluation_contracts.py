@@ -22,7 +22,7 @@ from headcount.evaluation.evaluate import Choice
 from headcount.evaluation.impossible_counts import ImpossibleCounts
 from headcount.evaluation.part import TruePeople
 from headcount.evaluation.swapping import Swapping
-from headcount.mechanisms.swapping.report import REPORT
+from headcount.mechanisms.swapping.households import REPORT
 from headcount.report.finding import Support
 from headcount.schema import Schema
 from headcount.tabulate.linked_tables import table_values

@@ -10,10 +10,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.noise import KeyedNoise, RunKey
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, Counts, Query
@@ -82,7 +83,7 @@ def counts_of(
         vacant = np.zeros(len(taken), dtype=np.int64)
         quarters = Quarters(geography, schema.names[0], taken, vacant)
     matrix = csr_array(np.asarray(dense, dtype=np.int64))
-    return Counts(schema, geography, geography.leaf, matrix, (), quarters)
+    return Counts(Domain(schema, geography, read_off=()), geography.leaf, matrix, quarters=quarters)
 
 
 def by_level(counts: Counts) -> dict[str, Counts]:
@@ -95,7 +96,9 @@ def keyed(seed: int = 1) -> KeyedNoise:
 
 def run(mechanism: TopDown, counts: Counts, *, seed: int = 1, **context: Any) -> CountsOutcome:
     """One run; its tables are dense below."""
-    return mechanism.run(counts, keyed(seed), runs=range(1), context=Context(**context))
+    design = mechanism.on(counts.domain)
+    made = design.run(counts, keyed(seed), runs=range(1), context=Context(**context))
+    return made.as_counts()
 
 
 def dense(outcome: CountsOutcome) -> dict[str, Ints]:

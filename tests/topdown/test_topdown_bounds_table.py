@@ -16,10 +16,9 @@ from headcount.schema import Attribute, Schema, load_schema
 from headcount.solve.mip import SolverError
 from headcount.tabulate import Query
 from headcount.topdown._bounds_table import read_bounds
-from headcount.topdown._contradict import STEPS, contradiction
-from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
+from headcount.topdown._tighten import STEPS, contradiction
+from headcount.topdown.choices import Grouping, Invariant, QuartersBounds, RecodedQuery, TableBounds
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.recoded import Grouping, RecodedQuery
 from headcount.topdown.restrict import Restriction, exact_statements, restrict
 from headcount.topdown.solve.batch import NO_BOUND
 from tests.topdown.small import (
@@ -255,8 +254,8 @@ def test_a_table_that_fixes_the_number_of_people_needs_change_one(tmp_path):
     loss = pure(1, UnitOfPrivacy.ADD_REMOVE)
     exact = settings(loss, bounds=(around(tmp_path, slack=0),))
     with pytest.raises(ConfigError, match="bounds on 'age': found bounds that fix how many people"):
-        exact.check(village())
-    settings(loss, bounds=(around(tmp_path),)).check(village())
+        exact.on(village().domain).check(village())
+    settings(loss, bounds=(around(tmp_path),)).on(village().domain).check(village())
 
 
 def two_tables(folder, where: set[int]) -> tuple[TableBounds, TableBounds]:
@@ -286,16 +285,16 @@ def test_tables_that_fix_the_people_of_one_county_need_change_one(tmp_path):
     loss = pure(1, UnitOfPrivacy.ADD_REMOVE)
     tables = two_tables(tmp_path, {1})
     for one in tables:  # each alone leaves room for a neighbour
-        settings(loss, bounds=(one,)).check(village())
+        settings(loss, bounds=(one,)).on(village().domain).check(village())
     with pytest.raises(ConfigError) as refused:
-        settings(loss, bounds=tables).check(village())
+        settings(loss, bounds=tables).on(village().domain).check(village())
     said = str(refused.value)
     assert said.startswith(
         "topdown: bounds on 'age', 'kind': found bounds that fix how many people"
     )
     assert "are in county 'county1', with unit 'add-remove', expected 'change-one'" in said
-    settings(pure(1), bounds=tables).check(village())
-    settings(loss, bounds=two_tables(tmp_path, set())).check(village())
+    settings(pure(1), bounds=tables).on(village().domain).check(village())
+    settings(loss, bounds=two_tables(tmp_path, set())).on(village().domain).check(village())
 
 
 def test_a_group_that_a_table_fixes_needs_change_one(tmp_path):
@@ -317,10 +316,10 @@ def test_a_group_that_a_table_fixes_needs_change_one(tmp_path):
     )
     for public, kind in ((True, ConfigError), (False, TruthError)):  # the latter is not shown
         with pytest.raises(kind) as refused:
-            settings(loss, bounds=(minors(0, public=public),)).check(village())
+            settings(loss, bounds=(minors(0, public=public),)).on(village().domain).check(village())
         assert str(refused.value) == message
-    settings(pure(1), bounds=(minors(0),)).check(village())
-    settings(loss, bounds=(minors(1),)).check(village())
+    settings(pure(1), bounds=(minors(0),)).on(village().domain).check(village())
+    settings(loss, bounds=(minors(1),)).on(village().domain).check(village())
 
 
 def test_a_group_of_the_whole_is_fixed_by_its_parts_and_one_of_nobody_may_be(tmp_path):
@@ -329,13 +328,15 @@ def test_a_group_of_the_whole_is_fixed_by_its_parts_and_one_of_nobody_may_be(tmp
     whole = [f"whole,minor,,{truth[:, 0].sum()}", "whole,adult,,"]
     highs = table(tmp_path, whole, header="whole,age,low,high", name="whole.csv", level="whole")
     for one in (lows, highs):
-        settings(loss, bounds=(one,)).check(village())
+        settings(loss, bounds=(one,)).on(village().domain).check(village())
     with pytest.raises(ConfigError, match="people of one group of 'age' are in whole 'whole'"):
-        settings(loss, bounds=(lows, highs)).check(village())
+        settings(loss, bounds=(lows, highs)).on(village().domain).check(village())
     empty = PEOPLE.copy()
     empty[:, [0, 2]] = 0  # no minors anywhere
     nobody = table(tmp_path, rows_of(high=lambda c, a: 0 if a == 0 else ""))
-    settings(loss, bounds=(nobody,)).check(counts_of(empty, VILLAGE))
+    settings(loss, bounds=(nobody,)).on(counts_of(empty, VILLAGE).domain).check(
+        counts_of(empty, VILLAGE)
+    )
 
 
 def test_living_quarters_fix_a_group_only_where_each_holds_exactly_one():
@@ -347,16 +348,16 @@ def test_living_quarters_fix_a_group_only_where_each_holds_exactly_one():
     def schools(most: int) -> TopDown:
         return settings(loss, bounds=(QuartersBounds(query="kind", caps=(9, most, 9)),))
 
-    schools(2).check(counts)
+    schools(2).on(counts.domain).check(counts)
     with pytest.raises(TruthError, match="fix how many people of one group of 'kind' are in whole"):
-        schools(1).check(counts)
+        schools(1).on(counts.domain).check(counts)
 
 
 def test_bounds_that_miss_the_truth_are_refused_without_a_count(tmp_path):
     truth = truth_by_county()
     rows = rows_of(high=lambda c, a: truth[c, a] - (c == 1))
     with pytest.raises(TruthError) as error:
-        settings(None, bounds=(table(tmp_path, rows),)).check(village())
+        settings(None, bounds=(table(tmp_path, rows),)).on(village().domain).check(village())
     assert str(error.value) == (
         "topdown: level 'county', unit 'county1', bound on 'age' (minor): found a true count "
         "outside the bound, expected bounds that the data meet"
@@ -372,7 +373,7 @@ def test_bounds_that_leave_an_exact_total_no_room_are_called_a_contradiction(tmp
     with pytest.raises(
         TruthError, match=r"no counts can meet \(in conflict: the bound on"
     ) as error:
-        mechanism.check(village())
+        mechanism.on(village().domain).check(village())
     message = str(error.value)
     assert "expected bounds that some counts meet" in message
     assert not any(str(n) in message for n in add_up(VILLAGE, PEOPLE, "state").sum(axis=1))
@@ -392,7 +393,7 @@ def test_data_are_refused_even_if_a_contradiction_takes_too_long_to_find(tmp_pat
         bounds=(table(tmp_path, rows_of(high=lambda *_: 1)),),
     )
     with pytest.raises(TruthError, match="found a true count outside the bound"):
-        mechanism.check(village())
+        mechanism.on(village().domain).check(village())
     assert asked == [STEPS]
 
 
@@ -463,6 +464,6 @@ def test_a_schema_must_rule_out_what_the_settings_rule_out():
         counts = counts_of(np.zeros((1, 192)), place, schema=load_schema(name))
         if refused:
             with pytest.raises(ConfigError, match=r"allows hhgq in .'elderly_or_poor'., voting_"):
-                nobody.check(counts)
+                nobody.on(counts.domain).check(counts)
         else:
-            nobody.check(counts)
+            nobody.on(counts.domain).check(counts)

@@ -7,12 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError
 from headcount.mechanisms import losses_of, total_loss
 from headcount.privacy import UnitOfPrivacy
 from headcount.tabulate import CELLS
 from headcount.tabulate.counts import every_level
-from headcount.topdown._level import prepare_level
+from headcount.topdown._estimate import prepare_level
 from headcount.topdown.measure import Measurements
 from tests.topdown.small import (
     SCHEMA,
@@ -49,7 +50,7 @@ def people(times=1):
 
 
 def test_shares_are_moved_up_and_cost_the_whole_loss_along_every_path():
-    plan = bypassing().plan(SCHEMA, PLACE)
+    plan = bypassing().on(Domain(SCHEMA, PLACE)).plan
     found = {(one.level, one.law.variance): one.entries for one in plan if one.query == "kind"}
     third = [RHO * Fraction(part, 10) / 3 for part in (1, 9, 2, 3, 7, 4)]
     assert sorted(found.values()) == [3, 3, 3, 3, 3, 6]
@@ -69,7 +70,7 @@ def test_shares_are_moved_up_and_cost_the_whole_loss_along_every_path():
 
 
 def test_the_guarantee_is_the_loss_that_was_asked_for():
-    (loss, *_) = bypassing().guarantee(SCHEMA, PLACE).losses
+    (loss, *_) = bypassing().on(Domain(SCHEMA, PLACE)).guarantee.losses
     assert loss.amount == RHO
 
 
@@ -93,7 +94,7 @@ def test_answers_have_the_noise_of_their_own_share():
     spread = [(drawn - truth)[first::2].var() for first in range(2)]
     laws = sorted(
         one.law.variance
-        for one in mechanism.plan(SCHEMA, counts.geography)
+        for one in mechanism.on(counts.domain).plan
         if (one.level, one.query) == ("county", "kind")
     )
     # The first county has the shares of three levels, the second its own: 9/10 and 2/10.
@@ -130,7 +131,7 @@ def test_without_any_only_child_nothing_is_moved():
     alike = tree(("county", [2]), ("block", [2, 3]))
     keys = {"query_shares": SHARES}
     plain, moved = settings(zcdp(1), **keys), settings(zcdp(1), bypass="whole", **keys)
-    here, there = (one.plan(SCHEMA, alike) for one in (plain, moved))
+    here, there = (one.on(Domain(SCHEMA, alike)).plan for one in (plain, moved))
     assert [(a.level, a.query, a.law, a.entries) for a in here] == [
         (b.level, b.query, b.law, b.entries) for b in there
     ]
@@ -149,4 +150,4 @@ def test_without_any_only_child_nothing_is_moved():
 )
 def test_a_bypass_without_shares_to_move_is_refused(keys, said):
     with pytest.raises(ConfigError, match=said):
-        bypassing(**keys).check(people())
+        bypassing(**keys).on(people().domain)

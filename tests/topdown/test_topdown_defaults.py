@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, HeadcountError
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Schema
@@ -76,7 +77,7 @@ def test_a_single_count_that_cannot_change_is_refused_with_a_way_out() -> None:
         with pytest.raises(
             ConfigError, match=r"the only count of 'whole' does not .* 'add-remove'"
         ):
-            topdown(epsilon=1).plan(NOTHING, geography)
+            topdown(epsilon=1).on(Domain(NOTHING, geography))
     assert shares(topdown(epsilon=1, unit=ADD), NOTHING, alone) == {"whole": {"cells": "1"}}
 
 
@@ -123,9 +124,9 @@ def test_attributes_named_like_other_queries_get_names_of_their_own() -> None:
 def test_the_stated_loss_is_exactly_what_was_asked_for(
     schema: Schema, geography: Any, unit: UnitOfPrivacy
 ) -> None:
-    pure = topdown(epsilon="7/10", unit=unit).guarantee(schema, geography).losses[0]
+    pure = topdown(epsilon="7/10", unit=unit).on(Domain(schema, geography)).guarantee.losses[0]
     assert pure == PureLoss(epsilon=Fraction(7, 10), unit=unit)
-    zcdp = topdown(rho="7/10", unit=unit).guarantee(schema, geography).losses[0]
+    zcdp = topdown(rho="7/10", unit=unit).on(Domain(schema, geography)).guarantee.losses[0]
     assert zcdp == ZCDPLoss(rho=Fraction(7, 10), unit=unit)
 
 
@@ -147,8 +148,8 @@ def test_default_queries_are_those_of_a_user_who_writes_them_out() -> None:
     )
     assert short.completed(SCHEMA, ONE_STATE) == written
     assert written.completed(SCHEMA, ONE_STATE) is written
-    assert short.plan(SCHEMA, ONE_STATE) == written.plan(SCHEMA, ONE_STATE)
-    short.check(counts)
+    assert short.on(Domain(SCHEMA, ONE_STATE)).plan == written.on(Domain(SCHEMA, ONE_STATE)).plan
+    short.on(counts.domain).check(counts)
     made = dense(run(short, counts))
     assert same(made, dense(run(written, counts)))
     assert (made["block"] >= 0).all()

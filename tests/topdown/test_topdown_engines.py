@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.engines import InOrder
 from headcount.engines.local import LocalEngine
-from headcount.engines.protocol import InOrder
 from headcount.errors import PrivacyError, RunError
 from headcount.mechanisms._base import Context
 from headcount.noise import KeyedNoise, RunKey
@@ -26,9 +26,9 @@ from headcount.storage import storage_at
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
 from headcount.topdown import descend as descending
-from headcount.topdown._parents import chunks
+from headcount.topdown._estimate import chunks
 from headcount.topdown.choices import QuartersBounds
-from headcount.topdown.truth import truth_in_files
+from headcount.topdown.measure import truth_in_files
 from tests.topdown.small import (
     bounded,
     counts_of,
@@ -140,7 +140,8 @@ def watched(mechanism, counts, engine=None):
     key = RunKey.from_seed(0)
     engine = engine or Watching()
     noise = KeyedNoise(key, "topdown", b"data", b"config")
-    outcome = mechanism.run(counts, noise, runs=range(1), context=Context(engine=engine))
+    design = mechanism.on(counts.domain)
+    outcome = design.run(counts, noise, runs=range(1), context=Context(engine=engine))
     return engine, key, outcome
 
 
@@ -205,7 +206,9 @@ def test_files_of_the_truth_are_its_owners_alone_and_go_when_the_run_ends_or_fai
 
     context = Context(engine=Looking(), workspace=storage_at(tmp_path))
     with pytest.raises(OSError, match="the disk is full"):
-        settings(pure(1)).run(village(), keyed(), runs=range(1), context=context)
+        settings(pure(1)).on(village().domain).run(
+            village(), keyed(), runs=range(1), context=context
+        )
     assert {"start", "cell", "count"} <= set(seen)
     assert {seen[name] for name in ("start", "cell", "count")} == {0o600}
     assert seen["leaf"] == 0o700
@@ -253,7 +256,7 @@ def test_a_wrong_bit_in_bounds_or_in_where_children_begin_ends_the_run(tmp_path:
     context = Context(engine=engine, workspace=storage_at(tmp_path))
     for engine.name in ("children", "low-0", "high-0"):
         with pytest.raises(RunError, match=f"{engine.name}: found other numbers than were written"):
-            RESCUED.run(village(), keyed(), runs=range(1), context=context)
+            RESCUED.on(village().domain).run(village(), keyed(), runs=range(1), context=context)
         assert not (tmp_path / "truth").exists()
         storage_at(tmp_path).below("run-0").remove()
 
@@ -286,7 +289,7 @@ def test_a_task_whose_truth_is_in_memory_cannot_be_sent():
 
 def test_what_estimates_cannot_import_what_measures():
     """By the text of its modules and of all that they import of this mechanism."""
-    seen, todo = set(), ["_estimate", "_parents", "_level", "_kernels"]
+    seen, todo = set(), ["_estimate", "_kernels"]
     while todo:
         name = todo.pop()
         seen.add(name)
@@ -298,8 +301,8 @@ def test_what_estimates_cannot_import_what_measures():
                 _, found, own = node.module.partition("headcount.topdown")
                 names = [own.lstrip(".")] if own else [one.name for one in node.names]
                 todo += [one for one in names if found and one not in seen]
-    assert {"_estimate", "_level", "planned"} <= seen
-    assert not seen & {"measure", "truth", "_task", "descend", "mechanism"}
+    assert {"_estimate", "_kernels", "planned", "restrict"} <= seen
+    assert not seen & {"measure", "descend", "design", "mechanism"}
 
 
 def test_pieces_are_drawn_a_few_at_a_time():

@@ -11,8 +11,8 @@ from headcount.errors import InputError
 from headcount.solve.mip import SolverError
 from headcount.storage import storage_at
 from headcount.topdown import descend as descending
-from headcount.topdown._task import LevelTask
 from headcount.topdown.choices import QuartersBounds
+from headcount.topdown.descend import LevelTask
 from headcount.topdown.parts import PartFiles
 from headcount.topdown.restrict import restrict
 from headcount.topdown.solve import failsafe
@@ -159,7 +159,7 @@ def test_structural_zeros_do_not_reopen(monkeypatch):
 
 def test_an_unknown_attribute_of_the_failsafe_is_refused_before_the_run():
     with pytest.raises(InputError, match="found attribute 'kin', expected one of 'kind', 'age'"):
-        bounded(FEW, failsafe_over=("kin",)).check(village())
+        bounded(FEW, failsafe_over=("kin",)).on(village().domain).check(village())
 
 
 def test_the_least_change_is_the_least(tmp_path):

@@ -23,7 +23,7 @@ from headcount.release import CountsRelease
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, Query
 from headcount.topdown import _publish as publish
-from headcount.topdown import _room_plan as room_plan
+from headcount.topdown import _repair as room_plan
 from headcount.topdown.from_measurements import (
     PublishedStart,
     estimate_from,
@@ -60,11 +60,10 @@ def published(mechanism: TopDown, counts: Counts, folder: Path, *, seed: int = 1
     """A run, whose measurements and places are then in the folder."""
     outcome = run(mechanism, counts, seed=seed, measurements=folder)
     release = CountsRelease(
-        schema=counts.schema,
-        geography=counts.geography,
+        domain=counts.domain,
         tables={level: tables[0] for level, tables in outcome.tables.items()},
         mechanism=repr(mechanism),
-        guarantee=mechanism.guarantee(counts.schema, counts.geography),
+        guarantee=mechanism.on(counts.domain).guarantee,
         key_kind="seed",
         backend="table",
         notes={},
@@ -161,10 +160,7 @@ def test_other_passes_make_another_release_of_the_same_answers(tmp_path: Path):
     other = estimate_from(start_from(tmp_path, bounded(zcdp("1/20"), passes=passes)))
     assert not np.array_equal(outcome.dense("leaf")[0], other.at("leaf"))
     assert np.array_equal(outcome.dense("whole")[0], other.at("whole"))
-    assert (
-        other.guarantee.losses
-        == bounded(zcdp("1/20")).guarantee(other.schema, other.geography).losses
-    )
+    assert other.guarantee.losses == bounded(zcdp("1/20")).on(other.domain).guarantee.losses
 
 
 def test_two_outer_passes_with_the_table_of_the_first_as_an_equality(tmp_path: Path):

@@ -14,6 +14,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.noise import DiscreteGaussian, TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
@@ -74,7 +75,7 @@ def test_the_preset_has_the_published_variances():
 
 def test_224_scalars_are_measured_in_each_unit():
     """E10: the plan has 192 + 8 + 24 answers for each unit of each level."""
-    plan = preset(epsilon="0.25").plan(E2E, NATION)
+    plan = preset(epsilon="0.25").on(Domain(E2E, NATION)).plan
     entries: Counter[str] = Counter()
     for one in plan:
         if one.query != "distance to the truth":
@@ -135,7 +136,7 @@ def test_levels_and_queries_get_the_shares_they_are_given():
         ("leaf", CELLS): 1,
         ("leaf", "total"): 2,
     }
-    assert mechanism.guarantee(SCHEMA, VILLAGE).losses[0] == pure(8)
+    assert mechanism.on(Domain(SCHEMA, VILLAGE)).guarantee.losses[0] == pure(8)
     measurements = Measurements(by_level(village()), mechanism, keyed(), run=0)
     assert measurements.planned.get(("county", CELLS)) is None
     with pytest.raises(PrivacyError, match="'kind' at 'county' has no share and is not measured"):
@@ -181,9 +182,8 @@ def test_wrong_shares_are_refused_when_the_settings_are_made(changed, says):
 )
 def test_shares_of_unknown_levels_are_refused_before_anything_is_measured(changed, says):
     mechanism = settings(pure(1), **changed)
-    for use in (mechanism.plan, mechanism.guarantee):
-        with pytest.raises(PrivacyError, match=says):
-            use(SCHEMA, VILLAGE)
+    with pytest.raises(PrivacyError, match=says):
+        mechanism.on(Domain(SCHEMA, VILLAGE))
 
 
 def test_unknown_and_repeated_queries_are_refused():
@@ -195,15 +195,15 @@ def test_unknown_and_repeated_queries_are_refused():
         settings(None, query_shares=(("sex", HALF), (CELLS, HALF)))
     other = settings(pure(1), queries=(TOTAL, KIND, Query("age", ("income",))))
     with pytest.raises(Exception, match="found attribute 'income', expected one of 'kind', 'age'"):
-        other.plan(SCHEMA, VILLAGE)
+        other.on(Domain(SCHEMA, VILLAGE))
 
 
 def test_a_total_that_no_changed_record_can_move_is_not_measured():
     mechanism = settings(pure(1), query_shares=((CELLS, HALF), ("total", HALF)))
     with pytest.raises(PrivacyError, match=r"topdown: 'total' at 'whole': .* sensitivity 0"):
-        mechanism.plan(SCHEMA, VILLAGE)
-    settings(pure(1, UnitOfPrivacy.ADD_REMOVE), query_shares=((CELLS, HALF), ("total", HALF))).plan(
-        SCHEMA, VILLAGE
+        mechanism.on(Domain(SCHEMA, VILLAGE))
+    settings(pure(1, UnitOfPrivacy.ADD_REMOVE), query_shares=((CELLS, HALF), ("total", HALF))).on(
+        Domain(SCHEMA, VILLAGE)
     )
 
 
@@ -382,10 +382,10 @@ def test_noise_too_wide_for_floats_is_refused_before_a_loss(loss):
     with pytest.raises(
         PrivacyError, match=r"'\w+' at 'whole': noise: (rate|sigma2): found \d+(/\d+)?, expected 1/"
     ):
-        settings(loss).check(village())
+        settings(loss).on(village().domain).check(village())
 
 
 def test_more_people_than_floats_count_are_refused_before_a_loss():
     many = replace(village(), matrix=village().matrix * 2**40)
     with pytest.raises(InputError, match=r"found more than 2\^40 people, expected counts that fl"):
-        settings(pure(1)).check(many)
+        settings(pure(1)).on(many.domain).check(many)

@@ -12,13 +12,14 @@ from scipy.sparse import csr_array
 
 from headcount.files import POSIX
 from headcount.geography import regular
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.storage import storage_at
 from headcount.tabulate.counts import every_level
-from headcount.topdown import _joined, _quarters_bounds
-from headcount.topdown._joined import reordered
+from headcount.topdown import _quarters_bounds
+from headcount.topdown import parts as _joined
 from headcount.topdown._pool import _mapped
-from headcount.topdown.truth import truth_in_files
+from headcount.topdown.measure import truth_in_files
+from headcount.topdown.parts import reordered
 from tests.topdown.test_topdown_pool import people
 
 

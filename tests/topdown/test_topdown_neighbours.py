@@ -56,14 +56,16 @@ def test_two_tables_that_together_fix_the_total_are_refused(tmp_path: Path):
     lows = table(tmp_path, AGE, "state", low=True, high=False)
     highs = table(tmp_path, TOTAL, VILLAGE.levels[0], low=False, high=True)
     with pytest.raises(ConfigError) as caught:
-        settings(ADD_REMOVE, bounds=(lows, highs)).check(village())
+        settings(ADD_REMOVE, bounds=(lows, highs)).on(village().domain).check(village())
     assert "bounds on 'age' and 'total'" in str(caught.value)
     assert "fix how many people there are, with unit 'add-remove', expected 'change-one'" in str(
         caught.value
     )
     for alone in (lows, highs):
-        settings(ADD_REMOVE, bounds=(alone,)).check(village())
-    settings(pure(1, UnitOfPrivacy.CHANGE_ONE), bounds=(lows, highs)).check(village())
+        settings(ADD_REMOVE, bounds=(alone,)).on(village().domain).check(village())
+    settings(pure(1, UnitOfPrivacy.CHANGE_ONE), bounds=(lows, highs)).on(village().domain).check(
+        village()
+    )
 
 
 def test_units_that_are_fixed_each_by_other_tables_are_refused_to_the_curator(tmp_path: Path):
@@ -87,9 +89,11 @@ def test_units_that_are_fixed_each_by_other_tables_are_refused_to_the_curator(tm
         )
     assert truth.sum() > 0
     with pytest.raises(TruthError, match="found data whose every neighbour breaks a bound"):
-        settings(ADD_REMOVE, bounds=tuple(made)).check(village())
+        settings(ADD_REMOVE, bounds=tuple(made)).on(village().domain).check(village())
     with pytest.raises(ConfigError, match="fix how many people are in state 'state1'"):
-        settings(ADD_REMOVE, bounds=tuple(made[:1])).check(village())  # some have neighbours
+        settings(ADD_REMOVE, bounds=tuple(made[:1])).on(village().domain).check(
+            village()
+        )  # some have neighbours
 
 
 SMALL = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))

@@ -13,14 +13,13 @@ from hypothesis import settings as examples
 
 from headcount.errors import RunError
 from headcount.solve.mip import minimise
-from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch, violation
 from headcount.topdown.solve.feasibility import clashes
-from headcount.topdown.solve.general import programme, solve_clarabel
-from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.integer_programs import rounding_program
+from headcount.topdown.solve.leastsquares import Status, programme, solve_clarabel
 from headcount.topdown.solve.network import split
-from headcount.topdown.solve.objective import objective, violation
-from headcount.topdown.solve.outcome import Status
 from headcount.topdown.solve.rounding import RoundingMethod
+from tests.support.solver_answers import objective
 from tests.topdown.small import hierarchies, pure, run, settings, village
 from tests.topdown.watched import nearest, variables, watching
 

@@ -131,12 +131,12 @@ def test_passes_that_make_no_plan_are_refused(passes, said):
 def test_passes_that_do_not_fit_the_data_are_refused_before_anything_is_spent(level, passes, said):
     mechanism = of_towns(passes={level: passes})
     with pytest.raises(ConfigError, match=said):
-        mechanism.check(towns())
+        mechanism.on(towns().domain).check(towns())
 
 
 def test_queries_that_cross_are_rounded_by_an_integer_programme_unless_that_is_refused():
     passes = {"town": {"round": [["kind", "age"], [CELLS]]}}
     mechanism = of_towns(passes=passes)
-    mechanism.check(towns(4))
+    mechanism.on(towns(4).domain).check(towns(4))
     outcome = run(mechanism, towns(4))
     assert outcome.notes["town: rounded by MIP"] == 1

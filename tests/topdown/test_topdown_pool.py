@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError
 from headcount.mechanisms import Context
@@ -17,11 +18,10 @@ from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.counts import every_level
 from headcount.topdown import _pool
-from headcount.topdown._pool import Pool, pooled
-from headcount.topdown._pool_plan import BEST_TOTAL, PoolPlan
+from headcount.topdown._pool import BEST_TOTAL, Pool, PoolPlan, pooled
 from headcount.topdown.accuracy import noise_tree
 from headcount.topdown.answers import Answers
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
 from tests.topdown.linear.oracle import dense_errors
@@ -230,7 +230,9 @@ def test_a_pooled_run_asks_for_the_answers_of_the_plan_alone_and_gets_the_same_a
     counts = people()
     mechanism = topdown(pool=True, pool_from="block")
     run(mechanism, counts)
-    planned = {(one.level, one.query): one for one in mechanism.plan(SCHEMA, counts.geography)}
+    planned = {
+        (one.level, one.query): one for one in mechanism.on(Domain(SCHEMA, counts.geography)).plan
+    }
     for (level, query, _), positions in asked.items():
         if level:  # noise that marks a run's files belongs to no level
             assert max(positions) < planned[level, query].entries
@@ -238,7 +240,7 @@ def test_a_pooled_run_asks_for_the_answers_of_the_plan_alone_and_gets_the_same_a
 
 
 def test_the_spend_and_the_guarantee_are_those_of_the_same_answers_unpooled() -> None:
-    one, other = (topdown(pool=pool).guarantee(SCHEMA, PLACES) for pool in (False, True))
+    one, other = (topdown(pool=pool).on(Domain(SCHEMA, PLACES)).guarantee for pool in (False, True))
     assert one.losses == other.losses
 
 
@@ -275,5 +277,5 @@ def test_the_method_says_where_answers_are_pooled_or_that_none_may_be() -> None:
 )
 def test_settings_that_cannot_be_pooled_are_refused(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        topdown(**keys).check(people())
+        topdown(**keys).on(people().domain).check(people())
     assert message in str(refused.value)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.comparison.tables import settings_words
+from headcount.comparison.run import settings_words
+from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.mechanisms import Chain, Context, Tabulated, protect
 from headcount.mechanisms.sampling import Sampling
@@ -83,10 +84,11 @@ def test_engines_and_pieces_of_one_unit_make_the_same_release(
 def test_every_run_of_several_is_the_run_of_its_number(tmp_path: Path) -> None:
     mechanism, counts = topdown(**EVERYTHING), people()
     context = Context(workspace=storage_at(tmp_path))
-    three = mechanism.run(counts, keyed(), runs=range(3), context=context)
+    design = mechanism.on(counts.domain)
+    three = design.run(counts, keyed(), runs=range(3), context=context).as_counts()
     assert not list(tmp_path.glob(f"{_pool.POOLED}*"))
     for number in range(3):
-        alone = mechanism.run(counts, keyed(), runs=range(number, number + 1))
+        alone = design.run(counts, keyed(), runs=range(number, number + 1)).as_counts()
         for level in PLACES.levels:
             assert np.array_equal(three.dense(level)[number], alone.dense(level)[0])
     assert not np.array_equal(three.dense("block")[0], three.dense("block")[1])
@@ -178,7 +180,9 @@ def test_a_pooled_run_draws_from_the_streams_of_the_plan_and_each_answer_is_one_
     for pool in (False, True):
         mechanism = topdown(pool=pool, **({"pool_from": "block"} if pool else {}))
         run(mechanism, people())
-    plan = {(one.level, one.query): one.entries for one in mechanism.plan(SCHEMA, PLACES)}
+    plan = {
+        (one.level, one.query): one.entries for one in mechanism.on(Domain(SCHEMA, PLACES)).plan
+    }
     # A pooled run looks at every answer of every level.
     assert {stream: len(own) for stream, own in drawn.items()} == plan
     assert {len(values) for own in drawn.values() for values in own.values()} == {1}
@@ -273,5 +277,5 @@ def test_a_comparison_and_a_chain_name_it_so_too() -> None:
     assert chain.called == f"sampling+{WITH_POOLING}"
     assert chain.name == "sampling+topdown"  # keys the noise
     assert f"{WITH_POOLING}: " in settings_words(chain)
-    assert chain.guarantee(SCHEMA, PLACES).method.startswith(WITH_POOLING)
+    assert chain.on(Domain(SCHEMA, PLACES)).guarantee.method.startswith(WITH_POOLING)
     assert Chain.of(topdown()).called == "topdown"

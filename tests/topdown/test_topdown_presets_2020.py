@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography.spine import LEVELS, UnitShares
-from headcount.mechanisms import Measured, Tabulated, protect
+from headcount.mechanisms import PlannedMeasurement, Tabulated, protect
 from headcount.population.redistricting_2020 import (
     TopLevel,
     read_persons_2020,
@@ -53,14 +54,14 @@ RHO_OF_HOMES = Fraction(11_417_641, 152_349_649)
 OF_LEVELS = dict(zip(US, (104, 1440, 447, 687, 1256, 165), strict=True))
 
 
-def rho(one: Measured, unit: UnitOfPrivacy) -> Fraction:
+def rho(one: PlannedMeasurement, unit: UnitOfPrivacy) -> Fraction:
     loss = one.loss(unit)
     assert isinstance(loss, ZCDPLoss)
     return loss.rho
 
 
 def test_the_65_shares_of_persons_are_those_of_the_certificate():
-    plan = TopDown.from_preset("redistricting-2020-us").plan(PERSONS, full_tree())
+    plan = TopDown.from_preset("redistricting-2020-us").on(Domain(PERSONS, full_tree())).plan
     found = {(one.level, one.query): rho(one, PERSON) / RHO for one in plan}
     expected = {
         (level, query): Fraction(OF_LEVELS[level], 4099) * Fraction(part, WITHIN[level])
@@ -74,7 +75,7 @@ def test_the_65_shares_of_persons_are_those_of_the_certificate():
 
 
 def test_each_count_has_the_variance_of_its_share():
-    plan = TopDown.from_preset("redistricting-2020-us").plan(PERSONS, full_tree())
+    plan = TopDown.from_preset("redistricting-2020-us").on(Domain(PERSONS, full_tree())).plan
     sigmas = {(one.level, one.query): round(one.law.variance**0.5, 2) for one in plan}
     for place, sigma in {
         ("state", "total"): 1.10,
@@ -94,7 +95,9 @@ def test_each_count_has_the_variance_of_its_share():
 
 
 def test_puerto_rico_has_shares_of_its_own_and_its_state_is_the_whole():
-    plan = TopDown.from_preset("redistricting-2020-pr").plan(PERSONS, full_tree(LEVELS[1:]))
+    plan = (
+        TopDown.from_preset("redistricting-2020-pr").on(Domain(PERSONS, full_tree(LEVELS[1:]))).plan
+    )
     found = {(one.level, one.query): rho(one, PERSON) / RHO for one in plan}
     assert len(plan) == 54
     assert sum(found.values()) == 1
@@ -113,7 +116,7 @@ def test_puerto_rico_has_shares_of_its_own_and_its_state_is_the_whole():
     ],
 )
 def test_housing_units_have_one_query_and_shares_by_level(name, levels, sigmas):
-    plan = TopDown.from_preset(name).plan(HOMES, full_tree(levels))
+    plan = TopDown.from_preset(name).on(Domain(HOMES, full_tree(levels))).plan
     assert [one.level for one in plan] == list(levels)
     assert sum(rho(one, HOME) for one in plan) == RHO_OF_HOMES
     for one, sigma in zip(plan, sigmas, strict=True):
@@ -137,7 +140,7 @@ def test_shares_sum_to_1_on_every_path_of_a_spine_with_only_children(name):
         whole = sum(own[level][0][k] for level, k in zip(tree.levels, on_path, strict=True))
         assert whole == 1
     assert any((own[level][1] == 0).any() for level in tree.levels)
-    loss = mechanism.guarantee(schema, people.geography).losses[0]
+    loss = mechanism.on(Domain(schema, people.geography)).guarantee.losses[0]
     assert (loss.unit, loss.amount) == (mechanism.unit, mechanism.rho)
 
 
@@ -152,14 +155,19 @@ def test_a_share_that_is_not_moved_up_is_refused(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(UnitShares, "classes", forgets)
     with pytest.raises(PrivacyError, match="found paths with other sums of shares, expected 1"):
-        TopDown.from_preset("redistricting-2020-us").check(Tabulated.of(people).counts)
+        TopDown.from_preset("redistricting-2020-us").on(Tabulated.of(people).counts.domain).check(
+            Tabulated.of(people).counts
+        )
 
 
 def test_a_schema_without_the_structural_zero_is_refused():
     people = read_persons_2020(tables()[2], blocks=tables()[0], units=tables()[1])
-    allowed = replace(people, schema=Schema(PERSONS.attributes))
+    wider = replace(people.domain, schema=Schema(PERSONS.attributes))
+    allowed = replace(people, domain=wider)
     with pytest.raises(ConfigError, match=r"a schema that allows hhgq in \['nursing'\], votingage"):
-        TopDown.from_preset("redistricting-2020-us").check(Tabulated.of(allowed).counts)
+        TopDown.from_preset("redistricting-2020-us").on(Tabulated.of(allowed).counts.domain).check(
+            Tabulated.of(allowed).counts
+        )
 
 
 @pytest.mark.parametrize(
@@ -199,12 +207,14 @@ def test_housing_units_of_every_block_are_exact_and_which_are_vacant_is_not(name
 def test_the_guarantee_names_the_neighbours():
     blocks, units, persons = tables()
     people = read_persons_2020(persons, blocks=blocks, units=units)
-    said = TopDown.from_preset("redistricting-2020-us").guarantee(PERSONS, people.geography)
+    said = (
+        TopDown.from_preset("redistricting-2020-us").on(Domain(PERSONS, people.geography)).guarantee
+    )
     assert said.unit_means == (
         "one record is changed, or moved, within one state; neighbours agree in all that is "
         "released without noise",
     )
-    homes = TopDown.from_preset("h1-2020-us").guarantee(HOMES, people.geography)
+    homes = TopDown.from_preset("h1-2020-us").on(Domain(HOMES, people.geography)).guarantee
     assert homes.unit_means == (
         "a record is a housing unit, and a person who moves changes two of them at most: the home "
         "that is left and the one that is entered",
@@ -217,7 +227,7 @@ def test_the_guarantee_names_the_neighbours():
 def test_housing_units_with_other_exact_counts_have_neighbours_and_counts_of_their_own():
     preset = TopDown.from_preset("h1-2020-us")
     by_state = replace(preset, invariant=(Invariant(query="total", level="state"),))
-    said = by_state.guarantee(HOMES, full_tree())
+    said = by_state.on(Domain(HOMES, full_tree())).guarantee
     assert said.unit_means[-1].startswith(
         "one housing unit is changed, or moved, within one state, or two are: the homes between "
         "which a person moves; neighbours agree"
@@ -226,18 +236,18 @@ def test_housing_units_with_other_exact_counts_have_neighbours_and_counts_of_the
     queries = (*preset.queries, ("status", Marginal(by=("h1",))))
     exact = (Invariant(query="status", level="state"),)
     by_status = replace(preset, queries=queries, invariant=exact)
-    assert by_status.guarantee(HOMES, full_tree()).released_exactly == (
+    assert by_status.on(Domain(HOMES, full_tree())).guarantee.released_exactly == (
         "the number of housing units by 'status' of every state",
     )
     exact = (Invariant(query="total", level="block"),)
     default = TopDown(rho=Fraction(1), unit=HOME, invariant=exact)
-    assert default.guarantee(HOMES, full_tree()).released_exactly == (
+    assert default.on(Domain(HOMES, full_tree())).guarantee.released_exactly == (
         "the number of housing units of every block",
     )
 
 
 def test_a_person_who_moves_has_twice_the_rho_of_a_housing_unit():
-    losses = TopDown.from_preset("h1-2020-us").guarantee(HOMES, full_tree()).losses
+    losses = TopDown.from_preset("h1-2020-us").on(Domain(HOMES, full_tree())).guarantee.losses
     assert [(loss.unit, loss.amount) for loss in losses] == [
         (HOME, RHO_OF_HOMES),
         (PERSON, 2 * RHO_OF_HOMES),
@@ -262,7 +272,7 @@ def test_people_are_not_placed_in_homes_of_which_nobody_may_know_the_vacant_ones
     assert sorted(TopDown.from_preset("h1-2020-us").publications()) == ["mdf", "measurements"]
     plain = TopDown.from_preset("e2e-2018", epsilon=1).publications()
     assert sorted(plain) == ["mdf", "measurements", "microdata"]
-    exact = TopDown.from_preset("redistricting-2020-us").guarantee(PERSONS, full_tree())
+    exact = TopDown.from_preset("redistricting-2020-us").on(Domain(PERSONS, full_tree())).guarantee
     assert exact.released_exactly[1] == (
         "the number of living quarters of each type ('hhgq'), vacant homes among them, everywhere"
     )
@@ -272,9 +282,9 @@ def test_one_state_alone_is_measured_with_the_nation_and_its_total_is_not_asked(
     blocks, units, persons = tables(state="44")
     people = read_persons_2020(persons, blocks=blocks, units=units)
     mechanism = TopDown.from_preset("redistricting-2020-us")
-    mechanism.check(Tabulated.of(people).counts)
-    plan = mechanism.plan(PERSONS, people.geography)
+    mechanism.on(Tabulated.of(people).counts.domain).check(Tabulated.of(people).counts)
+    plan = mechanism.on(Domain(PERSONS, people.geography)).plan
     assert "state" not in {one.level for one in plan}
     shares = {rho(one, PERSON) / RHO for one in plan if (one.level, one.query) == ("us", "cells")}
     assert shares == {Fraction(104 + 1440, 4099) * Fraction(3213, 4097)}
-    assert mechanism.guarantee(PERSONS, people.geography).losses[0].amount == RHO
+    assert mechanism.on(Domain(PERSONS, people.geography)).guarantee.losses[0].amount == RHO

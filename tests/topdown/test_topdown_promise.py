@@ -9,6 +9,7 @@ from math import exp
 import numpy as np
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms import protect
 from headcount.noise import KeyedNoise, RunKey
@@ -45,26 +46,26 @@ def test_the_guarantee_is_for_the_chosen_unit_with_the_other_beside_it():
         (pure(1, ADD), pure(2)),
         (zcdp(1), ZCDPLoss(rho=HALF, unit=ADD)),
     ):
-        assert settings(loss).guarantee(SCHEMA, VILLAGE).losses == (loss, other)
+        assert settings(loss).on(Domain(SCHEMA, VILLAGE)).guarantee.losses == (loss, other)
 
 
 def test_with_something_released_exactly_the_chosen_unit_stands_alone():
     """No two databases that differ by one person share an invariant."""
-    assert bounded(pure(1)).guarantee(SCHEMA, VILLAGE).losses == (pure(1),)
+    assert bounded(pure(1)).on(Domain(SCHEMA, VILLAGE)).guarantee.losses == (pure(1),)
 
 
 def test_the_report_is_added_exactly():
     """E18: 0.2499 and 0.0001 make a quarter."""
     mechanism = settings(pure("0.2499"), report_epsilon=REPORT)
-    assert mechanism.guarantee(SCHEMA, VILLAGE).losses[0] == pure("0.25")
+    assert mechanism.on(Domain(SCHEMA, VILLAGE)).guarantee.losses[0] == pure("0.25")
     # Beside rho, pure epsilon counts epsilon^2 / 2.
-    loss, _ = settings(zcdp(1), report_epsilon=REPORT).guarantee(SCHEMA, VILLAGE).losses
+    loss, _ = settings(zcdp(1), report_epsilon=REPORT).on(Domain(SCHEMA, VILLAGE)).guarantee.losses
     assert loss == ZCDPLoss(rho=1 + REPORT**2 / 2, unit=UnitOfPrivacy.CHANGE_ONE)
 
 
 def test_the_plan_adds_up_to_the_guarantee_measurement_by_measurement():
     mechanism = settings(pure("0.2499"), report_epsilon=REPORT)
-    plan = mechanism.plan(SCHEMA, VILLAGE)
+    plan = mechanism.on(Domain(SCHEMA, VILLAGE)).plan
     assert len(plan) == 4 * 3 + 1
     spent = [one.loss(UnitOfPrivacy.CHANGE_ONE) for one in plan]
     assert sum(loss.amount for loss in spent if loss is not None) == Fraction(1, 4)
@@ -76,22 +77,22 @@ def test_the_plan_adds_up_to_the_guarantee_measurement_by_measurement():
 
 def test_no_loss_promises_nothing_and_says_so():
     mechanism = bounded(None, report_epsilon=REPORT)
-    assert mechanism.plan(SCHEMA, VILLAGE) == ()
-    guarantee = mechanism.guarantee(SCHEMA, VILLAGE)
+    assert mechanism.on(Domain(SCHEMA, VILLAGE)).plan == ()
+    guarantee = mechanism.on(Domain(SCHEMA, VILLAGE)).guarantee
     assert not guarantee.exists
     assert "No differential-privacy guarantee: no noise is added" in guarantee.sentences()[0]
     assert not any("distance" in name for name in run(mechanism, village()).notes)
 
 
 def test_what_is_exact_is_listed_and_what_it_leaves_out():
-    said = bounded(pure(1)).guarantee(SCHEMA, VILLAGE).sentences()
+    said = bounded(pure(1)).on(Domain(SCHEMA, VILLAGE)).guarantee.sentences()
     assert "Released without noise: 'total' of every state." in said
     assert (
         "Released without noise: the number of living quarters of each type ('kind'), "
         "and of vacant ones, everywhere." in said
     )
     assert "Not covered: databases that differ in what is released without noise." in said
-    free = settings(pure(1)).guarantee(SCHEMA, VILLAGE)
+    free = settings(pure(1)).on(Domain(SCHEMA, VILLAGE)).guarantee
     assert free.released_exactly == ()
     assert not any("databases that differ" in one for one in free.sentences())
 
@@ -108,7 +109,8 @@ def test_a_release_says_where_its_key_comes_from():
     private = protect(Tabulated.of(village()), mechanism, keyed(RunKey.from_os(), village()))
     assert private.guarantee.exists
     assert "cannot break the encryption" in " ".join(private.guarantee.sentences())
-    off = replace(village(), read_off=("which units exist",))
+    found = replace(village().domain, read_off=("which units exist",))
+    off = replace(village(), domain=found)
     listed = protect(
         Tabulated.of(off), mechanism, keyed(RunKey.from_os(), off)
     ).guarantee.released_exactly
@@ -209,7 +211,7 @@ def test_the_preset_fixes_the_choices_of_2018():
     schema = load_schema("e2e-2018")
     assert schema.size == 192
     place = tree(("state", [2]), ("county", [1, 2]), ("district", [2, 1, 3]))
-    (loss,) = mechanism.guarantee(schema, place).losses
+    (loss,) = mechanism.on(Domain(schema, place)).guarantee.losses
     assert loss == pure("0.25")
     assert dict(mechanism.query_shares) == {
         CELLS: Fraction("0.1"),

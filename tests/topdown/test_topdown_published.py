@@ -43,11 +43,12 @@ GROWN = {"of": "kind", "groups": {"homes": ["home"], "others": ["school", "nursi
 def written(mechanism: TopDown, counts: Counts, folder: Path, *, workers: int = 1) -> Measurements:
     """The measurements of run 3, and their files."""
     levels = every_level(counts)
-    complete = mechanism.completed(counts.schema, counts.geography)
+    design = mechanism.on(counts.domain)
+    complete = design.settings
     made = Measurements(levels, complete, keyed(), run=3)
     publish.write_measurements(
         made.answers,
-        mechanism._restrictions(levels, {}),
+        mechanism._restrictions(design, levels, {}),
         complete,
         counts.schema,
         counts.geography,

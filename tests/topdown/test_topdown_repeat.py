@@ -14,14 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
+from headcount.engines import InOrder
 from headcount.engines.local import LocalEngine
-from headcount.engines.protocol import InOrder
 from headcount.errors import RunError
 from headcount.storage import storage_at
-from headcount.topdown import _task
+from headcount.topdown import descend as _task
 from headcount.topdown import descend as descending
-from headcount.topdown._estimate import NodeWork, SparseRows, estimate
-from headcount.topdown._parents import chunks
+from headcount.topdown._estimate import NodeWork, SparseRows, chunks, estimate
 from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.topdown.parts import Estimates, LevelPart, PartFiles, PartsInMemory
 from tests.topdown.small import (

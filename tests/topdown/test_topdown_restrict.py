@@ -200,7 +200,7 @@ def _union_by_hand(place, inside, types, occupied, people):
 @given(hierarchies())
 def test_the_truth_keeps_every_bound_that_is_made_from_it(drawn):
     mechanism, counts = drawn
-    mechanism.check(counts)
+    mechanism.on(counts.domain).check(counts)
     made = restrict(mechanism, by_level(counts))
     for level, those in made.items():
         names = [one.query.name for one in those]
@@ -223,7 +223,9 @@ def test_a_truth_outside_its_bounds_is_refused_without_a_count(leaf, cell, peopl
     cells = PEOPLE.copy()
     cells[leaf, cell] = people
     with pytest.raises(InputError) as error:
-        bounded(None).check(counts_of(cells, VILLAGE, occupied=OCCUPIED))
+        bounded(None).on(counts_of(cells, VILLAGE, occupied=OCCUPIED).domain).check(
+            counts_of(cells, VILLAGE, occupied=OCCUPIED)
+        )
     message = str(error.value)
     assert message == (
         f"topdown: {where}: found a true count outside the bound, expected bounds that the data "
@@ -247,36 +249,38 @@ def test_a_release_outside_its_bounds_is_refused_by_unit_and_bound():
 
 def test_bounds_need_quarters_of_the_right_attribute_and_as_many_caps():
     with pytest.raises(ConfigError, match="found no living quarters in the data"):
-        bounded(None).check(counts_of(PEOPLE, VILLAGE))
+        bounded(None).on(counts_of(PEOPLE, VILLAGE).domain).check(counts_of(PEOPLE, VILLAGE))
     wrong = QuartersBounds(query="kind", caps=(9, 99))
     with pytest.raises(ConfigError, match=r"found a query by \['kind'\] and 2 caps, expected"):
-        bounded(None, bounds=(wrong,)).check(village())
+        bounded(None, bounds=(wrong,)).on(village().domain).check(village())
     other = QuartersBounds(query="age", caps=(9, 99, 99))
     with pytest.raises(ConfigError, match=r"expected a query by 'kind' and one cap for each of 3"):
-        bounded(None, bounds=(other,)).check(village())
+        bounded(None, bounds=(other,)).on(village().domain).check(village())
 
 
 def test_levels_of_invariants_and_bounds_must_exist():
     wrong = Invariant(query="total", level="stat")
     with pytest.raises(InputError, match="found level 'stat', expected one of"):
-        settings(None, invariants=(wrong,)).check(village())
+        settings(None, invariants=(wrong,)).on(village().domain).check(village())
     unknown = QuartersBounds(query="kind", caps=BOUNDS.caps, total_level="province")
     with pytest.raises(ConfigError, match="total_level: found 'province', expected one of"):
-        bounded(None, bounds=(unknown,)).check(village())
+        bounded(None, bounds=(unknown,)).on(village().domain).check(village())
     leaf = QuartersBounds(query="kind", caps=BOUNDS.caps, total_level="leaf")
     with pytest.raises(ConfigError, match="total_level: found 'leaf', expected one of"):
-        bounded(None, bounds=(leaf,)).check(village())
+        bounded(None, bounds=(leaf,)).on(village().domain).check(village())
 
 
 @pytest.mark.parametrize("invariants", [(), (Invariant(query="total", level="whole"),)])
 def test_bounds_from_totals_that_are_not_published_are_refused(invariants):
     with pytest.raises(ConfigError, match="found 'state' without an invariant, expected a total"):
-        bounded(None, invariants=invariants).check(village())
+        bounded(None, invariants=invariants).on(village().domain).check(village())
 
 
 @pytest.mark.parametrize("level", ["state", "county", "leaf"])
 def test_any_invariant_there_or_below_publishes_the_totals(level):
-    bounded(None, invariants=(Invariant(query="age", level=level),)).check(village())
+    bounded(None, invariants=(Invariant(query="age", level=level),)).on(village().domain).check(
+        village()
+    )
 
 
 def test_what_is_exact_is_said():

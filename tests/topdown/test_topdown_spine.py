@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 
 from headcount.comparison.measures import small_part
+from headcount.domain import Domain
 from headcount.errors import ConfigError
-from headcount.evaluation import audit
+from headcount.evaluation import Truth, audit
 from headcount.evaluation._base import NotFeasible
 from headcount.evaluation.part import some_of
-from headcount.evaluation.truth import MadeTruth
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Preserved, protect
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.privacy import UnitOfPrivacy
 from headcount.tabulate import CELLS, Tabulated, counts_digest
 from headcount.topdown._along_spine import along_spine
-from headcount.topdown._joint import joint_totals
 from headcount.topdown.choices import Invariant, LevelPasses, QuartersBounds
-from headcount.topdown.restrict import restrict
+from headcount.topdown.restrict import joint_totals, restrict
 from tests.topdown.small import (
     SCHEMA,
     add_up,
@@ -67,6 +66,7 @@ PLACE = replace(
     ),
     spine=SPINE,
 )
+DOMAIN = Domain(SCHEMA, PLACE)
 SHARES = (("kind", Fraction(1, 2)), (CELLS, Fraction(1, 2)))
 TOTAL = Invariant(query="total", level="state")
 BOUNDS = QuartersBounds(
@@ -134,7 +134,7 @@ def test_bounds_of_2020_hold_in_every_leaf_and_pairs_share_a_total():
         [quarters.vacant, 0 * quarters.vacant, 0 * quarters.vacant], 1
     )
     mechanism = along(zcdp("1/20"), bounds=(BOUNDS,))
-    assert any("nest" in said for said in mechanism.check(counts))
+    assert any("nest" in said for said in mechanism.on(counts.domain).check(counts))
     for seed in range(4):
         made = dense(run(mechanism, counts, seed=seed))
         by_kind = made["leaf"].reshape(len(LEAVES), 3, 2).sum(axis=2)
@@ -176,9 +176,9 @@ def test_where_no_counts_fit_states_in_parts_are_exact_all_the_same(failsafe, mo
 
 def test_the_loss_is_that_of_the_spine_and_only_children_take_no_share():
     mechanism = along(zcdp(1), invariants=(), bypass="whole")
-    (loss, *_) = mechanism.guarantee(SCHEMA, PLACE).losses
+    (loss, *_) = mechanism.on(DOMAIN).guarantee.losses
     assert loss.amount == 1
-    plan = mechanism.plan(SCHEMA, PLACE)
+    plan = mechanism.on(DOMAIN).plan
     shares = mechanism.unit_shares(SPINE)
     assert shares is not None
     assert shares.along_paths() == (1, 1)
@@ -192,7 +192,8 @@ def test_the_loss_is_that_of_the_spine_and_only_children_take_no_share():
 def test_another_spine_makes_other_data():
     """So that a run is not resumed on one spine with the noise of another."""
     counts = people()
-    bare = replace(counts, geography=replace(PLACE, spine=None))
+    flat = Domain(SCHEMA, replace(PLACE, spine=None))
+    bare = replace(counts, domain=flat)
     assert counts_digest(counts) != counts_digest(bare)
 
 
@@ -220,13 +221,14 @@ def test_the_audit_of_a_comparison_works_on_a_part_with_its_spine(monkeypatch):
     assert part.geography.size("leaf") == 3
     mechanism = along(zcdp(1))
     release = protect(Tabulated.of(part), mechanism, keyed())
-    truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
+    truth = Truth(counts=part, protected=part, mechanism=mechanism)
     finding = audit.Audit(runs=24).compute(release, truth)
     assert finding.table["runs"].to_list() == [24]
-    bare = replace(part, geography=replace(part.geography, spine=None))
+    flat = replace(part.geography, spine=None)
+    bare = replace(part, domain=replace(part.domain, geography=flat))
     with pytest.raises(NotFeasible, match="the mechanism refuses the neighbouring data"):
         audit.Audit(runs=24).compute(
-            release, MadeTruth(counts=bare, protected=bare, mechanism=mechanism)
+            release, Truth(counts=bare, protected=bare, mechanism=mechanism)
         )
 
 
@@ -252,7 +254,7 @@ def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypat
     ]
     assert refused  # a facility with as many people as it may have, or with one alone
     release = protect(Tabulated.of(part), mechanism, keyed())
-    truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
+    truth = Truth(counts=part, protected=part, mechanism=mechanism)
     finding = audit.Audit(runs=24, seed=refused[0]).compute(release, truth)
     assert finding.table["runs"].to_list() == [24]
 
@@ -282,13 +284,13 @@ def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypat
 def test_what_a_spine_cannot_keep_is_refused_before_anything_is_spent(keys, counts, said):
     data = people()
     if counts == "plain":
-        data = replace(data, geography=replace(PLACE, spine=None))
+        data = replace(data, domain=Domain(SCHEMA, replace(PLACE, spine=None)))
     if counts == "towns in parts":
         part = {leaf: f"{leaf[0]}{int(leaf in INSIDE)}" for leaf in LEAVES}
         towns = {leaf: f"{part[leaf]}.{int(leaf[1]) // 3}" for leaf in LEAVES}
-        data = replace(data, geography=replace(PLACE, spine=tree(part, towns)))
+        data = replace(data, domain=Domain(SCHEMA, replace(PLACE, spine=tree(part, towns))))
     with pytest.raises(ConfigError, match=said):
-        along(zcdp(1), **keys).check(data)
+        along(zcdp(1), **keys).on(data.domain).check(data)
 
 
 def test_bounds_with_wrong_floors_are_refused():
@@ -318,7 +320,7 @@ def test_totals_of_parts_bound_them_where_the_switch_says_so_and_the_guarantee_l
             int(dense(run(mechanism, counts, seed=seed))["leaf"][inside].sum()) for seed in range(4)
         }
         assert (found == {truth}) is exact
-        said = mechanism.guarantee(SCHEMA, PLACE).released_exactly
+        said = mechanism.on(DOMAIN).guarantee.released_exactly
         assert ("the number of people in each part of a state on the spine" in said) is exact
 
 
@@ -334,7 +336,7 @@ def test_bounds_made_from_the_total_of_a_part_give_it_away_where_several_types_s
     assert (stand > 0).all()  # several types in every part
     worked_out = found.high[:][:, 0] + stand[:, 1] + stand[:, 2]
     assert worked_out.tolist() == levels["state"].totals().tolist()
-    exact = mechanism.exact(SCHEMA, PLACE)
+    exact = mechanism.on(DOMAIN).exact
     assert exact["the number of people in each part of a state on the spine"] == Preserved(
         "people", "leaf"
     )

@@ -12,8 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from headcount.topdown.solve import leastsquares, passes, rounding
-from headcount.topdown.solve.batch import NO_BOUND, Batch
-from headcount.topdown.solve.objective import margins
+from headcount.topdown.solve.batch import NO_BOUND, Batch, margins
 
 
 @dataclass

@@ -5,12 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError, TruthError
 from headcount.fields import AtLeast1
-from headcount.geography import Geography
-from headcount.mechanisms import Context, CountsOutcome, Measured, Noisy, measure_cells, noisy_cells
-from headcount.noise import Noise
-from headcount.schema import Schema
+from headcount.mechanisms import (
+    Context,
+    CountsOutcome,
+    Design,
+    Noisy,
+    PlannedMeasurement,
+    measure_cells,
+    noisy_cells,
+)
+from headcount.noise import Noise, TwoSidedGeometric
 from headcount.tabulate import Counts
 
 MOST_SUM = 1 << 63
@@ -35,19 +42,18 @@ class Averaged(Noisy):
                 source="averaged", place="parts", found=repr(self.parts), expected="1 or more"
             )
 
-    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
         """Every leaf cell P times."""
-        leaf = geography.leaf
-        return (measure_cells(schema, geography, leaf, neighbours=self, draws=self.parts),)
+        return (measure_cells(domain, domain.leaf, neighbours=self, draws=self.parts),)
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, design: Design, counts: Counts) -> tuple[str, ...]:
         """Refuse sums over the parts that 64 bits would not hold, beside what others refuse.
 
         The sum of P draws of scale s is beyond 100 s sqrt(P) with a chance below e^-98 (Chernoff
         with exp(x / (s sqrt(P)))).
         """
-        super().check(counts)
-        law = self.law(counts.schema, counts.geography)
+        law = design.plan[0].law
+        assert isinstance(law, TwoSidedGeometric)
         reach = int(100 * (isqrt(self.parts) + 1) / law.rate) + 1
         if reach >= MOST_SUM // 2:
             raise ConfigError(
@@ -66,11 +72,10 @@ class Averaged(Noisy):
         return ()
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """Sum the P integer answers of each run, then divide."""
-        self.check(counts)
-        law = self.law(counts.schema, counts.geography)
-        engine, parts = (context or Context()).engine, self.parts
+        self.check(design, counts)
+        law, engine, parts = design.plan[0].law, context.engine, self.parts
         summed = noisy_cells(counts, noise, law, runs=runs, engine=engine, times=parts)
         return CountsOutcome({counts.level: summed / parts})

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
-from headcount.population.digest import WordPairs, mixed, records_digest
+from headcount.population.pieces import WordPairs, mixed, records_digest
 
 BLOCK_BYTES = 1 << 22
 """Bytes read at once: small enough to stay in a processor's cache, large enough for numpy."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.mechanisms import Context, CountsOutcome, Geometric
+from headcount.mechanisms import Context, CountsOutcome, Design, Geometric
 from headcount.noise import Noise
 from headcount.release.release import CLIP_NOTE, CLIPPED_AFTER_SUMMING
 from headcount.schema import Attribute, Recode, Schema
@@ -49,16 +49,15 @@ class Histogram(Geometric):
         super().__post_init__()
         _check_clip(self.clip)
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """As for geometric noise; says how negative numbers are treated."""
-        super().check(counts)
+    def check(self, design: Design, counts: Counts) -> tuple[str, ...]:
+        """Say how negative numbers are treated."""
         return (f"negative counts: {CLIP_WORDS[self.clip]}",)
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """Leaf cells plus noise, clipped here if that is done cell by cell."""
-        made = super().run(counts, noise, runs=runs, context=context)
+        made = super().run(design, counts, noise, runs=runs, context=context)
         tables = {level: made.dense(level) for level in made.tables}
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
@@ -113,7 +112,8 @@ def coarsen(counts: Counts, query: Query) -> Counts:
         zeros = tuple(cell for cell, lives in zip(named, possible, strict=True) if not lives)
     schema = Schema(attributes, zeros)
     matrix = (counts.matrix @ query.matrix(fine)).tocsr()
-    return replace(counts, schema=schema, matrix=matrix, quarters=None)
+    domain = replace(counts.domain, schema=schema)
+    return replace(counts, domain=domain, matrix=matrix, quarters=None)
 
 
 def _up_to(size: Attribute, largest: int) -> Recode:

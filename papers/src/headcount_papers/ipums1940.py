@@ -9,21 +9,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import FilePath
-from headcount.geography.build import Prefixes, build_geography
-from headcount.geography.geography import Geography
+from headcount.geography.geography import Geography, Prefixes, build_geography
 from headcount.population import UNITS_READ_OFF, FromFile
-from headcount.population.population import Population
-from headcount.population.quarters import Quarters
-from headcount.population.reading import ReadSummary
+from headcount.population.population import Population, Quarters, ReadSummary
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
@@ -141,14 +139,11 @@ def read_extract(
     leaf = geography.units[-1].astype(np.int64)
     population = Population(
         name,
-        schema,
-        geography,
+        Domain(schema, geography, read_off=UNITS_READ_OFF, one_person=one_record(orphans)),
         np.searchsorted(leaf, key // schema.size).astype(np.int32),
         (key % schema.size).astype(np.int32),
         count,
         public=public,
-        read_off=UNITS_READ_OFF,
-        one_person=one_record(orphans),
         reading=ReadSummary(
             rows=(("people", int(count.sum())), ("units", int(occupied.sum() + vacant.sum()))),
             left_out=(("people without a unit", reader.dropped),) if reader.dropped else (),
@@ -463,16 +458,14 @@ class Ipums1940(FromFile):
         )
         return replace(people, quarters=quarters)
 
-    def domain(self) -> tuple[Schema, Geography]:
+    def domain(self) -> Domain:
         """The cells of 1940, and the places of the units (H)."""
-        return schema_1940(nurse_nva_0=self.nurse_nva_0), read_places(self.file)
-
-    def _known(self) -> dict[str, Any]:
-        return {
-            "public": self.public,
-            "read_off": UNITS_READ_OFF,
-            "one_person": one_record(self.orphans),
-        }
+        return Domain(
+            schema_1940(nurse_nva_0=self.nurse_nva_0),
+            read_places(self.file),
+            read_off=UNITS_READ_OFF,
+            one_person=one_record(self.orphans),
+        )
 
     @property
     def places_from(self) -> Path:

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.geography import Geography
+from headcount.domain import Domain
 from headcount.mechanisms import (
-    COPIES,
-    SCALAR,
     Context,
     CountsOutcome,
-    Measured,
+    Design,
     Noisy,
+    PlannedMeasurement,
     measure_cells,
     noisy_cells,
 )
 from headcount.noise import Noise
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 
 
@@ -41,23 +39,21 @@ class Raked(Noisy):
     name = "raked"
     whole_counts = False
 
-    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
         """Every cell of every level once; one that no neighbour changes costs nothing."""
-        return tuple(
-            measure_cells(schema, geography, level, neighbours=self) for level in geography.levels
-        )
+        levels = domain.geography.levels
+        return tuple(measure_cells(domain, level, neighbours=self) for level in levels)
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """Measure every level, then rake from the top."""
-        geography, engine = counts.geography, (context or Context()).engine
-        law = self.law(counts.schema, geography)
+        geography, law = counts.geography, design.plan[0].law
         tables: dict[str, Floats] = {}
         shared_equally = 0
         for depth, level in enumerate(geography.levels):
             here = counts.at(level)
-            answers = noisy_cells(here, noise, law, runs=runs, engine=engine)
+            answers = noisy_cells(here, noise, law, runs=runs, engine=context.engine)
             if depth == 0:
                 tables[level] = answers.astype(np.float64)
                 continue
@@ -71,11 +67,6 @@ class Raked(Noisy):
             )
             shared_equally += zeros
         return CountsOutcome(tables, {"raked_from_a_zero_sum": shared_equally})
-
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Dense tables of every level."""
-        units = sum(geography.size(level) for level in geography.levels)
-        return units * schema.size * SCALAR * COPIES
 
 
 def rake(

@@ -14,10 +14,9 @@ from headcount.errors import InputError
 from headcount.fields import AtLeast0, Whole
 from headcount.geography import Geography
 from headcount.population import Generated, InDwellings
-from headcount.population.dwellings import HOUSEHOLD, Households
 from headcount.population.from_households import SEVEN_RACES
-from headcount.population.population import Population
-from headcount.population.towns.levels import AGE, HISPANIC, OLDEST, SEX
+from headcount.population.population import HOUSEHOLD, Households, Population
+from headcount.population.town_people import AGE, HISPANIC, OLDEST, SEX
 from headcount.progress import Progress, silent
 from headcount.schema import Attribute, Follows
 

@@ -9,6 +9,7 @@ from headcount.attacks._base import (
     CountClaims,
     CountRanges,
     People,
+    changed_tables,
     whole_people,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "CountClaims",
     "CountRanges",
     "People",
+    "changed_tables",
     "whole_people",
 ]

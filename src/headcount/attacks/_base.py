@@ -1,6 +1,6 @@
-"""What an attack is: a release and some named people in, claims about people out.
+"""What an attack is: a release and an adversary's knowledge of people in, claims about people out.
 
-An attack never sees the truth: it holds a release and what the attacker knows of people, and what
+An attack never sees the truth: it holds a release and what the adversary knows of people, and what
 it puts forward is scored elsewhere (``headcount.evaluation.attacked``). An attack of one's own
 returns one of the claims below, and is scored like ours.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,8 +17,8 @@ import polars as pl
 
 from headcount.arrays import Flags, Ints
 from headcount.attacks.changed_cells import adding_tables
-from headcount.engines.protocol import Engine
-from headcount.errors import InputError
+from headcount.engines import Engine
+from headcount.errors import ConfigError, InputError, one_of
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.finding import SUPPORTED, Support
@@ -27,16 +26,21 @@ from headcount.schema import Schema
 
 NOTHING = -1
 """In a claim about people: nothing is claimed of this one."""
+RENAMED = {
+    "seconds": "'steps': limits count the work of the solver, which is the same on every machine; "
+    "1,000 steps take about a second"
+}
+"""What is said to whoever still gives a limit in seconds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class People:
-    """Named people as an attacker knows them, one row each.
+    """Named people as an adversary knows them, one row each.
 
     where
-        name    of the attacker's file
+        name    of the adversary's file
         unit    the leaf unit of the release where each lives, -1 for one outside it
-        codes   level numbers of the attributes that the attacker knows, by name
+        codes   level numbers of the attributes that the adversary knows, by name
     """
 
     name: str
@@ -104,7 +108,7 @@ class ClaimedPeople(Claims):
     """Something learnt about named people: "this one is so".
 
     where
-        people   whom the attacker knows
+        people   whom the adversary knows
         learnt   attributes that are claimed
         value    for each person the number of the combination of their levels, the last attribute
                  running fastest; -1 where nothing is claimed
@@ -134,7 +138,7 @@ class ClaimedPeople(Claims):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CountRanges:
-    """What one attacker says of the counts behind published tables.
+    """What one adversary says of the counts behind published tables.
 
     where
         attacker   what he knows, in a few words
@@ -153,7 +157,7 @@ class CountClaims(Claims):
 
     @abstractmethod
     def claimed(self) -> Mapping[tuple[str, str], Ints]:
-        """For each (table, level) the count that the attacker who knows most claims (units x
+        """For each (table, level) the count that the adversary who knows most claims (units x
         cells), -1 where nothing is claimed.
         """
 
@@ -186,17 +190,33 @@ class Attack(ABC):
     """Whether its claims are about leaf units even where the release publishes none of them."""
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys that it no longer has, each with the one to use now, in words."""
+    at_least_0: ClassVar[tuple[str, ...]] = ()
+    at_least_1: ClassVar[tuple[str, ...]] = ()
+    """Settings that are numbers, by the smallest that they may be."""
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Settings that are words, each with those that it may be."""
+
+    def __post_init__(self) -> None:
+        for least, places in enumerate((self.at_least_0, self.at_least_1)):
+            for place in places:
+                if (number := getattr(self, place)) < least:
+                    raise ConfigError(
+                        self.name, place=place, found=str(number), expected=f"{least} or more"
+                    )
+        for place, words in self.choices.items():
+            if (word := getattr(self, place)) not in words:
+                raise ConfigError(self.name, place=place, found=repr(word), expected=one_of(words))
 
     @abstractmethod
     def supports(self, release: Release) -> Support:
         """Whether the attack can be made on this release; if not, why not."""
 
     def knows(self, schema: Schema) -> tuple[str, ...]:
-        """Attributes that the attacker knows of named people; none for an attack without them."""
+        """Attributes that the adversary knows of named people; none for an attack without them."""
         return ()
 
     def read(self, release: Release) -> Release:
-        """The whole release as the attacker reads it, before some of its units are drawn.
+        """The whole release as the adversary reads it, before some of its units are drawn.
 
         What sums over units tell is worked out here; by default a release is taken as it is.
         """
@@ -218,14 +238,10 @@ class Attack(ABC):
         """Attack a release that is supported, knowing some people; never the truth."""
 
 
-@singledispatch
 def whole_people(release: Release) -> Support:
     """Whether a release has counts that can be written as records: whole, and none below 0."""
-    return Support("the release publishes tables, not counts that can be written as records")
-
-
-@whole_people.register
-def _(release: CountsRelease) -> Support:
+    if not isinstance(release, CountsRelease):
+        return Support("the release publishes tables, not counts that can be written as records")
     if release.missing:
         return Support("some counts are missing from the release")
     table = release.table(release.geography.leaf)
@@ -235,14 +251,10 @@ def _(release: CountsRelease) -> Support:
     return SUPPORTED
 
 
-@singledispatch
 def changed_tables(release: Release) -> Support:
     """Whether a release has tables whose counts were changed, and that add up in truth."""
-    return Support("the release publishes counts, not tables whose counts were changed")
-
-
-@changed_tables.register
-def _(release: TablesRelease) -> Support:
+    if not isinstance(release, TablesRelease):
+        return Support("the release publishes counts, not tables whose counts were changed")
     if not release.changed:
         return Support("the tables withhold cells: every count that they publish is as it is")
     if not adding_tables(release):

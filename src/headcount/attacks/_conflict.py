@@ -25,8 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headcount.arrays import Ends, Flags, Floats, Ints
-from headcount.attacks._solvers import solve_program
-from headcount.attacks.knowledge import UNKNOWN, KnownTable
+from headcount.attacks._problem import solve_program
+from headcount.attacks.intervals import UNKNOWN
+from headcount.attacks.knowledge import KnownTable
 from headcount.solve.mip import DONE, Program, SolverError
 from headcount.solve.worker import run_here
 
@@ -109,45 +110,52 @@ def _placed(columns: Any, unit: Ints, units: int) -> Any:
     return coo_array((entries.data, where), shape=shape)
 
 
-@dataclass(frozen=True, eq=False)
-class Within:
-    """Ends of cells that no change may leave, and counts (leaves x classes) that keep them."""
-
-    low: Ints
-    high: Ints
-    start: Ints
-
-    def room(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
-        """How far each cell [low, high] may move down, and up."""
-        return (low - self.low).astype(float), _open_ended(self.high) - high
-
-
-def least_change(
-    sums: Sums,
-    low: Ints,
-    high: Ints,
-    *,
-    weight: Floats,
-    within: Within | None = None,
-    steps: int = 10_000,
-) -> Fix:
+def least_change(sums: Sums, low: Ints, high: Ints, *, weight: Floats, steps: int = 10_000) -> Fix:
     """The least change of cells [low, high]; not proven if the integer program takes too long.
 
-    There always is a solution to report: any whole numbers, or the start ``within`` ends.
+    There always is a solution to report: any whole numbers.
     """
-    whole = bool((weight == np.rint(weight)).all())
+    anywhere = np.full(len(low), np.inf)
+    return _least(_Model(sums, low, high, weight, under=anywhere, over=anywhere), steps)
+
+
+def nearest(sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, steps: int) -> Fix:
+    """Of all counts that keep the ends of every cell, those nearest to published numbers.
+
+    where
+        value   the published number of each cell, -1 where there is none
+        start   counts (leaves x classes) that keep the ends
+
+    A number outside of the ends is as far from all counts as the end beside it, and a constant
+    more, so that the end stands for it.
+    """
+    low, high = ends
+    said, target = value >= 0, np.clip(value, low, high)
+    first, last = np.where(said, target, low), np.where(said, target, high)
+    model = _Model(
+        sums,
+        first,
+        last,
+        np.where(said, weight, 0.0),
+        under=(first - low).astype(float),
+        over=_open_ended(high) - last,
+    )
+    return _least(model, steps, start)
+
+
+def _least(model: _Model, steps: int, start: Ints | None = None) -> Fix:
+    """The cheapest whole numbers; where there is a start, no worse than that."""
+    low, high = model.low, model.high
+    whole = bool((model.weight == np.rint(model.weight)).all())
     step = 1.0 if whole else 1e-6
-    columns = sums.by_class((high == 0).astype(float)) == 0
-    under, over = np.full(len(low), np.inf), np.full(len(low), np.inf)
-    if within is not None:
-        columns |= within.start > 0
-        under, over = within.room(low, high)
-    model = _Model(sums, low, high, weight, under, over)
+    columns = model.sums.by_class((high == 0).astype(float)) == 0
+    if start is not None:
+        columns |= start > 0
     bound, relaxed, reduced = model.relaxation(columns)
     least = float(np.ceil(bound - 1e-6)) if whole else bound
     best = model.moved(columns, np.rint(relaxed).astype(np.int64))
-    if within is not None:
-        best = min(best, model.moved(columns, within.start[columns]), key=model.price)
+    if start is not None:
+        best = min(best, model.moved(columns, start[columns]), key=model.price)
     proven = model.price(best) <= least + 1e-6
     for widen in (False, True):
         if proven:
@@ -165,29 +173,6 @@ def least_change(
     return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven, best.x)
 
 
-def nearest(sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, steps: int) -> Fix:
-    """Of all counts that keep the ends of every cell, those nearest to published numbers.
-
-    where
-        value   the published number of each cell, -1 where there is none
-        start   counts (leaves x classes) that keep the ends
-
-    A number outside of the ends is as far from all counts as the end beside it, and a constant
-    more, so that the end stands for it.
-    """
-    low, high = ends
-    said = value >= 0
-    target = np.clip(value, low, high)
-    return least_change(
-        sums,
-        np.where(said, target, low),
-        np.where(said, target, high),
-        weight=np.where(said, weight, 0.0),
-        within=Within(low, high, start),
-        steps=steps,
-    )
-
-
 class _Moved(NamedTuple):
     """Counts (leaves x classes), and how far each cell must move to agree with them."""
 
@@ -197,7 +182,10 @@ class _Moved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """The least change as a program over some of the unknowns (a mask, leaves x classes)."""
+    """The least change as a program over some of the unknowns (a mask, leaves x classes).
+
+    ``under`` and ``over`` say how far each cell [low, high] may move down, and up.
+    """
 
     sums: Sums
     low: Ints

@@ -1,18 +1,40 @@
-"""Integer problems of a reconstruction, and what can be settled before any solver."""
+"""Integer problems of a reconstruction: settled by propagation, searched, then solved by HiGHS.
+
+Unknown counts lie between bounds, and so do their sums over rows. Propagation settles most of them
+and the rest falls into independent parts (``settle``); small parts are searched exhaustively, and
+what search leaves open is an integer program (``solve``).
+
+*Solution variability* of a block is how far another solution can lie from the one found
+(``farthest``). With S0 the records found and N their number,
+
+    v = 100 * max over solutions x of L1(S0, x) / (2 N)
+
+where L1 compares histograms over everything that the block's tables distinguish. Zero means that
+the records are certain. From another start the value lies between v / 2 and 2 v.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks import _kernels as kernels
+from headcount.attacks.intervals import UNKNOWN
+from headcount.solve.mip import DONE, NOTHING, STOPPED, MachineError, Program, SolverError, steps_of
+
+_log = logging.getLogger(__name__)
 
 NO_END = UNKNOWN // 2
 """No count of people is larger. What sums tell of unknown ends is as large as these, but for a few
 people."""
+PATIENCE = 3600.0
+"""Seconds for one question, whatever its steps. Who runs into that gets an error, not a result."""
+ALGEBRA, SEARCH, SOLVER, NO_METHOD = "algebra", "search", "solver", "none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +53,11 @@ class Problem:
     lo: Ints
     hi: Ints
     place: Ints
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+        """What the loops of a search are given."""
+        return self.ptr, self.idx, self.rlo, self.rhi, self.lo, self.hi
 
     @property
     def endless(self) -> Flags:
@@ -70,8 +97,6 @@ def settle(rows: Ints32, low: Ints, high: Ints) -> Settled | None:
     ``rows`` (unknowns x families) holds the number of each unknown's row, -1 for none; ``low``
     and ``high`` are the ends of each row.
     """
-    from headcount.attacks import _kernels as kernels
-
     ptr, idx, rlo, rhi, fam, possible = kernels.assemble(rows, low, high)
     size = len(rows)
     lo, hi = np.zeros(size, dtype=np.int64), np.full(size, UNKNOWN, dtype=np.int64)
@@ -88,12 +113,8 @@ def settle(rows: Ints32, low: Ints, high: Ints) -> Settled | None:
     if not agree:
         return None
     root = kernels.components(ptr, idx, keep, len(free))
-    parts = _split(ptr, idx, rlo, rhi, keep, root, lo[free], hi[free])
-    return Settled(
-        lo,
-        tuple(Problem(*part[:-1], place=free[part[-1]]) for part in parts),
-        fixed,
-    )
+    whole = Problem(ptr, idx, rlo, rhi, lo[free], hi[free], free)
+    return Settled(lo, tuple(_split(whole, keep, root)), fixed)
 
 
 def _fixed(ptr: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> bool:
@@ -104,18 +125,9 @@ def _fixed(ptr: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> bool:
     return bool((held == size).any())
 
 
-def _split(
-    ptr: Ints,
-    idx: Ints,
-    rlo: Ints,
-    rhi: Ints,
-    keep: Flags,
-    root: Ints,
-    lo: Ints,
-    hi: Ints,
-) -> Iterator[tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]]:
-    """The independent parts: unknowns by component, with the kept rows over them."""
-    kept = np.flatnonzero(keep)
+def _split(whole: Problem, keep: Flags, root: Ints) -> Iterator[Problem]:
+    """The independent parts: unknowns by component (``root``), with the kept rows over them."""
+    ptr, idx, kept = whole.ptr, whole.idx, np.flatnonzero(keep)
     length = np.diff(ptr)
     row_root = root[idx[ptr[kept]]] if len(kept) else kept
     roots, first = np.unique(root, return_inverse=True)
@@ -129,7 +141,180 @@ def _split(
     for k in range(len(roots)):
         members = order[start[k] : start[k + 1]]
         rows = kept[row_order[row_start[k] : row_end[k]]]
-        new_ptr = np.concatenate([[0], np.cumsum(length[rows])])
         entries = [idx[ptr[r] : ptr[r + 1]] for r in rows]
-        new_idx = local[np.concatenate(entries)] if entries else np.empty(0, dtype=np.int64)
-        yield new_ptr, new_idx, rlo[rows], rhi[rows], lo[members], hi[members], members
+        yield Problem(
+            np.concatenate([[0], np.cumsum(length[rows])]),
+            local[np.concatenate(entries)] if entries else np.empty(0, dtype=np.int64),
+            whole.rlo[rows],
+            whole.rhi[rows],
+            whole.lo[members],
+            whole.hi[members],
+            whole.place[members],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How hard to try: nodes of search for a part, then HiGHS with so many steps each."""
+
+    nodes: int = 300
+    largest: int = 400
+    steps: int = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A solution or None; whether that is proven (optimal, or none exists); how it was found."""
+
+    x: Ints | None
+    proven: bool
+    method: str = SOLVER
+
+
+def solve(settled: Settled, effort: Effort) -> Solved:
+    """A solution of all parts: by search where they are small, by HiGHS otherwise.
+
+    One part without any solution is proof that there is none, whatever became of the others.
+    """
+    x, method, complete, proven = settled.x.copy(), ALGEBRA, True, True
+    for part in settled.open:
+        found = _searched(part, effort) or ask(part, steps=effort.steps)
+        method = SOLVER if SOLVER in (method, found.method) else found.method
+        if found.x is None:
+            if found.proven:
+                return Solved(None, True, method)
+            complete = proven = False
+        elif not part.keeps(found.x):
+            raise AssertionError("a reconstruction breaks its own tables")
+        else:
+            x[part.place] = found.x
+    return Solved(x if complete else None, proven, method)
+
+
+def _searched(part: Problem, effort: Effort) -> Solved | None:
+    """Any solution by search, or a proof that there is none; None where search gives up."""
+    if not len(part.rlo):
+        return Solved(part.lo, True, SEARCH)  # nothing but its bounds is known of it
+    if len(part.lo) > effort.largest or not part.bounded:
+        return None
+    status, x = kernels.first_solution(*part.arrays, effort.nodes)
+    if status == kernels.GAVE_UP:
+        return None
+    return Solved(x if status == kernels.FOUND else None, True, SEARCH)
+
+
+def farthest(settled: Settled, start: Ints, effort: Effort) -> tuple[int, bool]:
+    """The largest L1 distance of a solution from a start, and whether it is proven.
+
+    Parts are independent, so that the distances add up. A distance not proven is the largest
+    found: a lower bound.
+    """
+    distance, proven = 0, True
+    for part in settled.open:
+        if not part.bounded:
+            proven = False  # no table bounds the number of people
+            continue
+        own, done = start[part.place], False
+        if len(part.lo) <= effort.largest:
+            best, done = kernels.farthest_solution(*part.arrays, own, settled.fixed, effort.nodes)
+        if not done:
+            found = ask(part, own, settled.fixed, steps=effort.steps)
+            best = 0 if found.x is None else int(np.abs(found.x - own).sum())
+            proven &= found.proven
+        distance += int(best)
+    return distance, proven
+
+
+def ask(part: Problem, start: Ints | None = None, fixed: bool = False, *, steps: int) -> Solved:
+    """By HiGHS any solution, or, with a start, the one farthest from it in L1 distance."""
+    return solve_program(_distance_program(part, start, fixed), len(part.lo), steps)
+
+
+def _distance_program(problem: Problem, start: Ints | None, fixed: bool) -> Program:
+    """The integer program of a question, its first unknowns being x.
+
+    With s the start, the distance sum |x - s| has three kinds of terms. Where s is at an end of
+    its range the term is linear. Elsewhere an unknown d <= |x - s| and a binary g (1: x below s)
+    stand for it:
+
+        d <= s - x + 2 (hi - s) (1 - g),    d <= x - s + 2 (s - lo) g
+
+    If all solutions have the same total, half the distance is the sum of (s - x)^+, which needs
+    no term where s = 0:
+
+        d <= s - x + (hi - s) (1 - g),      d <= (s - lo) g
+    """
+    from scipy.sparse import csc_array
+
+    n, s = len(problem.lo), start
+    lo, hi = problem.lo.astype(float), problem.hi.astype(float)
+    hi[problem.endless] = np.inf
+    rhi = np.where(problem.rhi > NO_END, np.inf, problem.rhi.astype(float))
+    # Of any solution, one without people that no table asks for: a solver is free to say billions.
+    cost = problem.endless.astype(float) if s is None else np.zeros(n)
+    rows = np.repeat(np.arange(len(problem.rlo)), np.diff(problem.ptr))
+    entries: list[tuple[Any, Any, Any]] = [(np.ones(len(rows)), rows, problem.idx)]
+    row_low, row_high = [problem.rlo.astype(float)], [rhi]
+    if s is not None:
+        below, above = (s - lo) > 0, (hi - s) > 0
+        both = np.flatnonzero(below & above)
+        cost[below & ~above] = 1.0  # minimise -(s - x)
+        if not fixed:
+            cost[above & ~below] = -1.0
+        extra = len(both)
+        d, g, base = n + np.arange(extra), n + extra + np.arange(extra), len(problem.rlo)
+        one, two = base + np.arange(extra), base + extra + np.arange(extra)
+        down, up = (s - lo)[both], (hi - s)[both] * (1 if fixed else 2)
+        ones = np.ones(extra)
+        entries += [(ones, one, d), (ones, one, both), (up, one, g), (ones, two, d)]
+        if fixed:
+            entries += [(-down, two, g)]
+            row_high += [s[both] + up, np.zeros(extra)]
+        else:
+            entries += [(-ones, two, both), (-2 * down, two, g)]
+            row_high += [s[both] + up, -s[both].astype(float)]
+        row_low += [np.full(2 * extra, -np.inf)]
+        reach = down if fixed else np.maximum(down, up / 2)
+        lo, hi = np.concatenate([lo, 0 * reach, 0 * ones]), np.concatenate([hi, reach, ones])
+        cost = np.concatenate([cost, -ones, 0 * ones])
+    values, at_row, column = (np.concatenate(part) for part in zip(*entries, strict=True))
+    low, high = np.concatenate(row_low), np.concatenate(row_high)
+    matrix = csc_array((values, (at_row, column)), shape=(len(low), len(cost)))
+    return Program(
+        cost=cost, low=lo, high=hi, matrix=matrix, row_low=low, row_high=high, integer=True
+    )
+
+
+def solve_program(program: Program, size: int, steps: int) -> Solved:
+    """The first ``size`` unknowns of an integer program by HiGHS.
+
+    How long it may search is counted in steps, the same on every machine; a thousand take about a
+    second. After its steps it is the best so far. HiGHS runs in a process of its own; where that
+    dies, even without presolve, or gives up, nothing is proven. Where the machine ended it there is
+    no answer at all: another machine might prove more.
+    """
+    from headcount.solve.worker import solve_apart
+
+    # With whole prices two prices differ by one at least: a smaller gap is none.
+    whole = bool((program.cost == np.rint(program.cost)).all())
+    try:
+        found = solve_apart(
+            program,
+            patience=PATIENCE,
+            steps=steps_of(program, steps),
+            mip_abs_gap=0.999 if whole else 1e-9,
+        )
+    except MachineError:
+        raise
+    except SolverError as error:
+        _log.warning("attack: %s: the answer counts as not proven", error)
+        return Solved(None, False)
+    x = None if found.x is None else np.rint(found.x[:size]).astype(np.int64)
+    if found.status in DONE:
+        return Solved(x, True)
+    if found.status in NOTHING:
+        return Solved(None, True)
+    if found.status not in STOPPED:
+        _log.warning("attack: HiGHS ended with %r: not proven", found.status)
+        x = None
+    return Solved(x, False)

@@ -1,8 +1,9 @@
-"""The shape of a reconstruction: what the tables can tell apart, and which sums they fix.
+"""The shape of a reconstruction: what the tables can distinguish, and which sums they fix.
 
 It depends on the definitions of the tables, not on their numbers, and is worked out once for all
-blocks. Cells of the schema that no table tells apart make one *class*, one unknown number. Each
-cell of a table is a *row*: a sum of classes. A *family* is a set of rows that do not overlap.
+blocks. Cells of the schema that no table distinguishes make one equivalence class, one unknown
+number. Each cell of a table is a *row*: a sum of classes. A *family* is a set of rows that do not
+overlap.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ends, Flags, Ints, Ints32
-from headcount.attacks.knowledge import UNKNOWN, KnownTable
+from headcount.attacks.intervals import UNKNOWN
+from headcount.attacks.knowledge import KnownTable
 from headcount.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class DisjointRows:
+class _Family:
     """Rows that do not overlap: columns of the tables side by side, and their row numbers."""
 
     columns: Ints
@@ -27,7 +29,7 @@ class DisjointRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Implied:
+class _Implied:
     """Columns that are sums of a family's columns: nothing new, but they must agree."""
 
     columns: Ints
@@ -45,8 +47,8 @@ class Layout:
     """
 
     held: tuple[KnownTable, ...]
-    families: tuple[DisjointRows, ...]
-    implied: tuple[Implied, ...]
+    families: tuple[_Family, ...]
+    implied: tuple[_Implied, ...]
     row_of: Ints32
     size: int
 
@@ -171,7 +173,7 @@ def _layout(tables: tuple[KnownTable, ...], cell_of: Ints, prune: bool) -> Layou
                 continue  # races tallied: no number of people, and the sum of the others
             drafts.append(_Draft(columns + start, _place(matrix[:, columns]), held.exact))
         start += cells.size
-    implied: list[Implied] = []
+    implied: list[_Implied] = []
     if prune:
         drafts = _join(_prune(drafts, implied))  # joined families imply more
         drafts = _prune(drafts, implied)
@@ -203,7 +205,7 @@ def _join(drafts: list[_Draft]) -> list[_Draft]:
     return joined
 
 
-def _prune(drafts: list[_Draft], implied: list[Implied]) -> list[_Draft]:
+def _prune(drafts: list[_Draft], implied: list[_Implied]) -> list[_Draft]:
     """Set aside, in ``implied``, exact families that are sums of another exact family."""
     from scipy.sparse import csr_array
 
@@ -218,7 +220,7 @@ def _prune(drafts: list[_Draft], implied: list[Implied]) -> list[_Draft]:
             used = np.flatnonzero(target >= 0)
             shape = (len(other.columns), len(one.columns))
             sums = csr_array((np.ones(len(used), np.int64), (used, target[used])), shape=shape)
-            implied.append(Implied(one.columns, other.columns, sums))
+            implied.append(_Implied(one.columns, other.columns, sums))
             kept = [family for family in kept if family is not one]
             break
     return kept
@@ -235,7 +237,7 @@ def _sums_of(coarse: Ints, fine: Ints, size: int) -> Ints | None:
 
 
 def _number_rows(
-    tables: tuple[KnownTable, ...], drafts: list[_Draft], implied: tuple[Implied, ...], size: int
+    tables: tuple[KnownTable, ...], drafts: list[_Draft], implied: tuple[_Implied, ...], size: int
 ) -> Layout:
     """Give rows of the same classes the same number, so that they become one constraint."""
     row_of = np.full((size, len(drafts)), -1, dtype=np.int32)
@@ -252,7 +254,7 @@ def _number_rows(
     for f, draft in enumerate(drafts):
         rows = number[start : start + len(draft.columns)].astype(np.int64)
         start += len(draft.columns)
-        families.append(DisjointRows(draft.columns, rows))
+        families.append(_Family(draft.columns, rows))
         inside = draft.place >= 0
         row_of[inside, f] = rows[draft.place[inside]]
     return Layout(tables, tuple(families), implied, row_of, int(number.max()) + 1)

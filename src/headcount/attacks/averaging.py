@@ -32,21 +32,59 @@ from headcount.attacks._base import NOTHING, Attack, CountClaims, People, change
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
-    CellValues,
     ChangedCells,
     changed_cells,
     hides_its_change,
+    published_gaps,
 )
-from headcount.attacks.margin_gaps import published_gaps
-from headcount.engines.protocol import Engine
-from headcount.errors import ConfigError
+from headcount.engines import Engine
 from headcount.release import Release
 from headcount.release.changed import ChangeTable
-from headcount.report.finding import Support
 from headcount.tabulate.additive import Additive
 
 ALL_EXACT = 1e-6
 """Stands for no noise at all, in the weight of a sum whose parts are all exact."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellValues:
+    """What is published of each cell: once, or more often where chance was drawn anew.
+
+    where
+        values   for each draw the value of every cell, -1 where it has none
+        exact    cells whose value is the count
+    """
+
+    values: tuple[Ints, ...]
+    exact: Flags
+
+    @property
+    def many(self) -> Ints:
+        """How many values each cell has."""
+        return np.asarray(np.sum([one >= 0 for one in self.values], axis=0), dtype=np.int64)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of a cell's values; 0 where it has none."""
+        added = np.sum([np.maximum(one, 0) for one in self.values], axis=0, dtype=np.int64)
+        return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
+
+
+def _draws(some: ChangedCells) -> CellValues:
+    """The published values of each cell: one, or one a table where chance is drawn anew.
+
+    That shows wherever a cell has two values; people with a key have one in every table.
+    """
+    size, values = some.linked.additive.size, []
+    for where, number in some.linked.number.items():
+        one = np.full(size, -1)
+        shown = ~some.published[where].withheld
+        one[number[shown]] = some.published[where].value[shown]
+        values.append(one)
+    last, known = some.values()
+    if all(((one < 0) | (one == last)).all() for one in values):
+        values = [np.where(known, last, -1)]
+    return CellValues(values=tuple(values), exact=some.exact())
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -87,17 +125,10 @@ class Average(Attack):
 
     name = "averaging"
     whole = True
+    at_least_0 = ("largest_change", "variance")
+    supports = staticmethod(changed_tables)
     largest_change: int = 0
     variance: float = 0.0
-
-    def __post_init__(self) -> None:
-        for place in ("largest_change", "variance"):
-            if (value := getattr(self, place)) < 0:
-                raise ConfigError(self.name, place=place, found=str(value), expected="0 or more")
-
-    def supports(self, release: Release) -> Support:
-        """Tables whose counts were changed."""
-        return changed_tables(release)
 
     def run(
         self, release: Release, people: People, *, engine: Engine | None = None
@@ -114,7 +145,7 @@ class Average(Attack):
         table = law_of(cells)
         variance = self.variance or (table.variance if table else shown_variance(cells))
         for some in cells:
-            draws = some.draws()
+            draws = _draws(some)
             found = average_cells(some.linked.additive, draws)
             size = some.linked.additive.size
             for name in names:

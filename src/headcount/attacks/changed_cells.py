@@ -1,24 +1,48 @@
-"""The cells of published tables whose counts were changed, with all their sums, as ranges."""
+"""Tables whose counts were changed, as an adversary reads them: cells, their sums, and ranges.
+
+Each published value stands for a range of counts, as wide as the largest change D. Where D is a
+secret, margins that do not add up give it away. A total less the sum of its k published parts is a
+sum of k + 1 changes, so that
+
+    D >= |gap| / (k + 1),
+
+and zeros say more: a part published as 0 hides D at most and never less than 0, a part published
+as more holds 1 at least. The smallest D under which every relation can hold is a lower bound that
+no published table refutes; with many margins some gap is extreme, and the bound is D itself. Its
+spread gives the variance: a gap of k + 1 changes has variance (k + 1) V.
+
+where
+    gap   published total less the sum of its published parts
+    D     largest change
+    V     variance of a change
+
+Bach, arXiv 2012.09775, section 3. ``narrowed_tables`` takes the whole release: what some leaf units
+hold also follows from the units beside them, and from the totals of all. Afterwards each unit can
+be attacked by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ends, Flags, Floats, Ints
-from headcount.attacks.knowledge import UNKNOWN
+from headcount.arrays import Ends, Flags, Ints
+from headcount.attacks.intervals import UNKNOWN, Contradiction, among, tighten
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.tabulate.additive import Additive
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
 
+T = TypeVar("T")
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
 
 INFORMED, UNINFORMED = "informed", "uninformed"
@@ -26,30 +50,6 @@ INFORMED, UNINFORMED = "informed", "uninformed"
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CellValues:
-    """What is published of each cell: once, or more often where chance was drawn anew.
-
-    where
-        values   for each draw the value of every cell, -1 where it has none
-        exact    cells whose value is the count
-    """
-
-    values: tuple[Ints, ...]
-    exact: Flags
-
-    @property
-    def many(self) -> Ints:
-        """How many values each cell has."""
-        return np.asarray(np.sum([one >= 0 for one in self.values], axis=0), dtype=np.int64)
-
-    @property
-    def mean(self) -> Floats:
-        """The mean of a cell's values; 0 where it has none."""
-        added = np.sum([np.maximum(one, 0) for one in self.values], axis=0, dtype=np.int64)
-        return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -96,22 +96,6 @@ class ChangedCells:
             value[number[shown]] = self.published[where].value[shown]
             known[number[shown]] = True
         return value, known
-
-    def draws(self) -> CellValues:
-        """The published values of each cell: one, or one a table where chance is drawn anew.
-
-        That shows wherever a cell has two values; people with a key have one in every table.
-        """
-        size, values = self.linked.additive.size, []
-        for where, number in self.linked.number.items():
-            one = np.full(size, -1)
-            shown = ~self.published[where].withheld
-            one[number[shown]] = self.published[where].value[shown]
-            values.append(one)
-        last, known = self.values()
-        if all(((one < 0) | (one == last)).all() for one in values):
-            values = [np.where(known, last, -1)]
-        return CellValues(values=tuple(values), exact=self.exact())
 
     def exact(self) -> Flags:
         """Cells that are published as they are, by what the tables say of themselves."""
@@ -203,3 +187,237 @@ def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
 def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
     """Whether neither the tables nor the settings say how far the counts of one may be off."""
     return any(one.off is not None and one.off.down is None and one.known is None for one in tables)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginGaps:
+    """What the gaps of published margins say.
+
+    where
+        gap        of each relation
+        terms      number of changed counts in it, of its parts and the total
+        least      for each relation the smallest D under which it can hold
+        smallest   for each relation the smallest published count in it
+    """
+
+    gap: Ints
+    terms: Ints
+    least: Ints
+    smallest: Ints
+
+    @property
+    def largest_change(self) -> int:
+        """The smallest D that no relation refutes; 0 if all adds up."""
+        return int(self.least.max(initial=0))
+
+    @property
+    def variance(self) -> float:
+        """The variance of one change as the spread of the gaps shows it.
+
+        From relations whose counts are all so large that none was kept from falling below 0;
+        NaN where there is none.
+        """
+        large = (self.smallest > 2 * self.largest_change) & (self.terms > 0)
+        if not large.any():
+            return float("nan")
+        # A square over its number of terms spreads alike for few terms and for many.
+        return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
+
+
+def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
+    """For each set of cells the gaps of the relations all of whose cells are published."""
+    found = []
+    for some in cells:
+        value, known = some.values()
+        shown = among(some.linked.additive, known)
+        raised = any(
+            one.off is not None and one.off.raises_zeros for one in some.published.values()
+        )
+        found.append(
+            margin_gaps(
+                shown.additive,
+                value[shown.cell],
+                zeros_stay=not raised,
+                exact=some.exact()[shown.cell],
+            )
+        )
+    return found
+
+
+def margin_gaps(
+    additive: Additive,
+    published: Ints,
+    *,
+    zeros_stay: bool = True,
+    exact: Flags | None = None,
+) -> MarginGaps:
+    """Gaps of all relations, and the largest change that each of them proves.
+
+    where
+        published    the value of every cell
+        zeros_stay   whether the attacker takes it as known that no positive value is made of 0
+        exact        cells that are published as they are; by default none
+    """
+    if published.shape != (additive.size,) or np.any(published < 0):
+        raise InputError(
+            "margins",
+            found="a value below 0 or a cell without one",
+            expected=f"a published count for each of {additive.size} cells",
+        )
+    gap = np.rint(-(additive.matrix @ published)).astype(np.int64)
+    lengths = np.diff(additive.start)
+    smallest = published[additive.total].copy()
+    np.minimum.at(smallest, np.repeat(np.arange(len(lengths)), lengths), published[additive.part])
+    changed = np.ones(additive.size, dtype=bool) if exact is None else ~exact
+    least = _least_changes(additive, published, int(zeros_stay), changed)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    terms = np.bincount(own, weights=changed[additive.part], minlength=len(lengths))
+    return MarginGaps(
+        gap=gap,
+        terms=(terms + changed[additive.total]).astype(np.int64),
+        least=least,
+        smallest=smallest,
+    )
+
+
+def _least_changes(additive: Additive, published: Ints, floor: int, changed: Flags) -> Ints:
+    """For each relation the smallest D for which the ranges of its total and of its parts meet.
+
+    With a larger D ranges only widen, so that it is found by halving, for all relations at once.
+    """
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    total, parts = published[additive.total], published[additive.part]
+
+    def added(values: Ints) -> Ints:
+        return np.bincount(own, weights=values, minlength=len(lengths)).astype(np.int64)
+
+    def smallest(values: Ints, change: Ints) -> Ints:
+        return np.where((values > 0) & (change > 0), np.maximum(values - change, floor), values)
+
+    sums, of_total, of_part = added(parts), changed[additive.total], changed[additive.part]
+    many = added(of_part.astype(np.int64))
+    low, high = np.full(len(lengths), -1), np.maximum(total, sums) + floor
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        # No change at all is a change of 0, whatever D is.
+        meet = (added(smallest(parts, middle[own] * of_part)) <= total + middle * of_total) & (
+            smallest(total, middle * of_total) <= sums + middle * many
+        )
+        low, high = np.where(meet, low, middle), np.where(meet, middle, high)
+    return high
+
+
+def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]) -> tuple[int, T]:
+    """What an attacker takes for the largest change who does not know it, and what he finds by it.
+
+    It is the smallest one under which no sum of published counts is impossible: each relation
+    proves one, and all of them together, as far as the attack looks, may prove more.
+    """
+    first = guess = max(gaps.largest_change for gaps in published_gaps(cells))
+    while True:
+        try:
+            return guess, attack(guess)
+        except Contradiction:
+            if guess == first:
+                # Counts that are published as they are may contradict each other: no change
+                # explains that, and the search would never end.
+                attack(_explains_all(cells))
+            guess += 1
+
+
+def _explains_all(cells: Sequence[ChangedCells]) -> int:
+    """A largest change under which any tables can be true: each leaf cell may hold one person."""
+    most = (one.value.max(initial=0) for some in cells for one in some.published.values())
+    return sum(some.linked.additive.size for some in cells) + int(sum(most))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NarrowedCells(PublishedCells):
+    """A published table, and the smallest and the largest count behind each cell."""
+
+    low: Ints
+    high: Ints
+
+    def of_units(self, units: Ints) -> Self:
+        """The same table of some units of its level, in this order."""
+        return replace(super().of_units(units), low=self.low[units], high=self.high[units])
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NarrowedTables(TablesRelease):
+    """A release of changed tables with what an attacker has worked out of each cell.
+
+    where
+        largest_change   what he takes for the largest change; None if the release says it
+        guessed          whether that is the smallest change under which all tables can be true,
+                         and not what he knows
+    """
+
+    largest_change: int | None
+    guessed: bool
+
+    @property
+    def words(self) -> str:
+        """What is known of the changes, in a sentence."""
+        if self.largest_change is None:
+            return "How far counts may be off is known, from the release or the settings."
+        if not self.guessed:
+            return f"The attacker knows that no count is off by more than {self.largest_change}."
+        return (
+            "The release does not say how far its counts may be off, and the attacker does not "
+            f"know: {self.largest_change} is the smallest change under which all tables can be "
+            "true, and he takes it for the largest. If it is larger, what he calls certain can be "
+            "wrong."
+        )
+
+
+def narrowed_tables(
+    release: TablesRelease, *, largest_change: int = 0, knows_settings: bool = True
+) -> NarrowedTables:
+    """The release with ranges as narrow as one sum at a time makes them.
+
+    where
+        largest_change   what the attacker knows of the largest change where the release does not
+                         say it; 0 if nothing
+        knows_settings   whether he uses the settings that an evaluation gives him
+    """
+    if isinstance(release, NarrowedTables):
+        return release
+    if not adding_tables(release):
+        raise InputError(
+            "release", found="tables whose groups all overlap", expected="a table that adds up"
+        )
+    if not knows_settings:
+        release = release.without_settings()
+    cells = changed_cells(release)
+    hidden = hides_its_change(cells)
+    largest = largest_change if hidden and largest_change else None
+    if guessed := hidden and not largest_change:
+        largest, ends = by_smallest_change(cells, lambda guess: _narrow(cells, guess))
+    else:
+        ends = _narrow(cells, largest)
+    published = tuple(_with_ends(one, ends, largest) for one in release.published)
+    kept = {field.name: getattr(release, field.name) for field in fields(release)}
+    return NarrowedTables(
+        **(kept | {"published": published}), largest_change=largest, guessed=guessed
+    )
+
+
+def _narrow(cells: Sequence[ChangedCells], largest: int | None) -> Mapping[tuple[str, str], Ends]:
+    """The ends of every table's cells."""
+    found: dict[tuple[str, str], Ends] = {}
+    for some in cells:
+        low, high = tighten(some.linked.additive, *some.ranges(largest))
+        highs = some.spread(high)
+        found |= {where: (own, highs[where]) for where, own in some.spread(low).items()}
+    return found
+
+
+def _with_ends(
+    one: PublishedCells, ends: Mapping[tuple[str, str], Ends], largest: int | None
+) -> NarrowedCells:
+    # A table whose groups overlap has no sums that could narrow it.
+    low, high = ends.get((one.name, one.level)) or ends_of(one, largest)
+    own = {field.name: getattr(one, field.name) for field in fields(one)}
+    return NarrowedCells(**own, low=low, high=high)

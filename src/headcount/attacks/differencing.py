@@ -24,20 +24,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._base import (
-    NOTHING,
+    RENAMED,
     Attack,
-    CountClaims,
+    ClaimedCounts,
     CountRanges,
     People,
     changed_tables,
 )
-from headcount.attacks._solvers import RENAMED
-from headcount.attacks.changed_cells import INFORMED, UNINFORMED, adding_tables, hides_a_change
-from headcount.attacks.feasible_intervals import Narrowing, intervals_around
-from headcount.attacks.intervals import Contradiction, among, tighten
-from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.narrowed_tables import NarrowedCells, NarrowedTables, narrowed_tables
-from headcount.engines.protocol import Engine
+from headcount.attacks.changed_cells import (
+    INFORMED,
+    UNINFORMED,
+    NarrowedCells,
+    NarrowedTables,
+    adding_tables,
+    hides_a_change,
+    narrowed_tables,
+)
+from headcount.attacks.feasible_intervals import EFFORTS, Narrowing, intervals_around
+from headcount.attacks.intervals import UNKNOWN, Contradiction, among, tighten
+from headcount.engines import Engine
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.fields import FilePath
 from headcount.release import Release, TablesRelease
@@ -84,19 +89,10 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Slivers(CountClaims):
+class Slivers(ClaimedCounts):
     """Ranges of the counts in pieces that neither release publishes (chosen pieces x cells)."""
 
     pieces: Pieces
-    ranges: tuple[CountRanges, ...]
-
-    def claimed(self) -> Mapping[tuple[str, str], Ints]:
-        """Counts whose range is one number."""
-        best = self.ranges[0]
-        return {
-            where: np.where(low == best.high[where], low, NOTHING)
-            for where, low in best.low.items()
-        }
 
     def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
         """A row for each piece, cell and attacker."""
@@ -136,7 +132,7 @@ class Difference(Attack):
         largest_change   what the attacker knows of the largest change, where neither the releases
                          say it nor an evaluation gives him the settings; 0 if nothing
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
-                         whole numbers by CP-SAT (the extra headcount[attack])
+                         integer programs besides
         steps            of the solver for each end of a count, with whole numbers; 1,000 take
                          about a second
         sample           pieces that are attacked by programs or whole numbers, drawn at random; 0
@@ -150,6 +146,9 @@ class Difference(Attack):
     whole = True
     leaves = True
     renamed = RENAMED
+    at_least_0 = ("largest_change", "sample", "seed")
+    at_least_1 = ("steps",)
+    choices = EFFORTS
     other: FilePath | None = None
     crosswalk: FilePath | None = None
     level: str = ""
@@ -164,20 +163,7 @@ class Difference(Attack):
         for place in ("other", "crosswalk"):
             if (path := getattr(self, place)) is not None:
                 object.__setattr__(self, place, Path(path))
-        for place, fine, expected in (
-            ("largest_change", self.largest_change >= 0, "0 or more"),
-            (
-                "effort",
-                self.effort in ("relations", "programs", "whole"),
-                "'relations', 'programs' or 'whole'",
-            ),
-            ("steps", self.steps > 0, "more than 0"),
-            ("sample", self.sample >= 0, "0 or more"),
-            ("seed", self.seed >= 0, "0 or more"),
-        ):
-            if not fine:
-                found = str(getattr(self, place))
-                raise ConfigError(self.name, place=place, found=found, expected=expected)
+        super().__post_init__()
         if self.crosswalk is not None and self.other is None:
             raise ConfigError(
                 self.name,

@@ -1,4 +1,4 @@
-"""The attacker's problem: feasibility intervals of counts behind published ones that were changed.
+"""The adversary's problem: feasibility intervals of counts behind published ones that were changed.
 
 A count that was changed by at most D, or rounded to base b, lies within D, or b - 1, of its
 published value, and true counts add up even where published ones do not:
@@ -14,7 +14,7 @@ made of 0, and the published table 1, 1 | 0, both people behind the total are fo
 one each at least, and a total published as 0 hides two at most.
 
 First relations are taken one at a time, which is fast and finds most; then linear programs, all
-relations at once; then, where asked, whole numbers by CP-SAT, which can be narrower still.
+relations at once; then, where asked, integer programs, which can be narrower still.
 The example is that of the European guidelines for census data; for rounding see arXiv 2307.13859.
 """
 
@@ -22,23 +22,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks._base import Attack, ClaimedCounts, CountRanges, People, changed_tables
-from headcount.attacks._solvers import RENAMED, EndsQuestion, whole_ends
+from headcount.attacks._base import (
+    RENAMED,
+    Attack,
+    ClaimedCounts,
+    CountRanges,
+    People,
+    changed_tables,
+)
+from headcount.attacks._problem import NO_END, solve_program
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
     ChangedCells,
+    by_smallest_change,
     changed_cells,
     hides_its_change,
 )
 from headcount.attacks.intervals import (
     UNBOUNDED,
+    UNKNOWN,
+    Contradiction,
     Intervals,
     Near,
     connected,
@@ -46,16 +56,14 @@ from headcount.attacks.intervals import (
     near,
     tighten,
 )
-from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.margin_gaps import by_smallest_change
-from headcount.engines.protocol import Engine
-from headcount.errors import ConfigError
+from headcount.engines import Engine
 from headcount.release import Release
-from headcount.report.finding import Support
+from headcount.solve.mip import Program
 from headcount.tabulate.additive import Additive
 
 Narrowing: TypeAlias = Literal["relations", "programs", "whole"]
-"""How hard an attacker tries: one relation at a time, linear programs, or whole numbers."""
+"""How hard an adversary tries: one relation at a time, linear programs, or whole numbers."""
+EFFORTS = {"effort": get_args(Narrowing)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,46 +74,30 @@ class WorkOut(Attack):
         largest_change   what the attacker knows of the largest change where neither the release
                          says it nor an evaluation gives him the settings; 0 if nothing
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
-                         whole numbers by CP-SAT (the extra headcount[attack])
+                         integer programs besides
         steps            of the solver for each end of a count, with whole numbers; 1,000 take
                          about a second
         sample           counts that are attacked by programs or whole numbers, drawn at random from
                          all that are published; 0 for all. By one sum at a time all are attacked
         seed             of the sample
 
-    Beside the attacker who knows stands one who does not: he takes the smallest change under which
-    the published tables can all be true. It is never too large, and where it is too small what he
-    claims can be wrong.
+    Beside the informed adversary stands one who has the release alone: he takes the smallest change
+    under which the published tables can all be true. It is never too large, and where it is too
+    small what he claims can be wrong.
     """
 
     name = "feasible-intervals"
     whole = True
     renamed = RENAMED
+    at_least_0 = ("largest_change", "sample", "seed")
+    at_least_1 = ("steps",)
+    choices = EFFORTS
+    supports = staticmethod(changed_tables)
     largest_change: int = 0
     effort: Narrowing = "relations"
     steps: int = 10_000
     sample: int = 200
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for place, fine, found, expected in (
-            ("largest_change", self.largest_change >= 0, self.largest_change, "0 or more"),
-            (
-                "effort",
-                self.effort in ("relations", "programs", "whole"),
-                self.effort,
-                "'relations', 'programs' or 'whole'",
-            ),
-            ("steps", self.steps > 0, self.steps, "more than 0"),
-            ("sample", self.sample >= 0, self.sample, "0 or more"),
-            ("seed", self.seed >= 0, self.seed, "0 or more"),
-        ):
-            if not fine:
-                raise ConfigError(self.name, place=place, found=str(found), expected=expected)
-
-    def supports(self, release: Release) -> Support:
-        """Tables whose counts were changed."""
-        return changed_tables(release)
 
     def run(
         self, release: Release, people: People, *, engine: Engine | None = None
@@ -236,21 +228,14 @@ def intervals_around(
         low, high   of every cell, as one relation at a time leaves them
     """
     found_low, found_high = low.copy(), high.copy()
-    questions = []
     for some, asked in around if effort != "relations" else ():
         place = np.searchsorted(some.cell, asked)
         least, most = _by_programs(some.additive, low[some.cell], high[some.cell], place)
         if effort == "whole":
             # What one cell has learnt narrows its neighbours before the search begins.
             least, most = tighten(some.additive, least, most)
-            found = _questions(some.additive, least, most, place)
-            questions += [(some.cell[part[one.asked]], one) for part, one in found]
+            least, most = _by_integers(some.additive, least, most, place, steps)
         found_low[asked], found_high[asked] = least[place], most[place]
-    answers = whole_ends([one for _, one in questions], steps=steps)
-    for (cells, _), ends in zip(questions, answers, strict=True):
-        if ends is not None:
-            found_low[cells] = np.maximum(found_low[cells], ends[0])
-            found_high[cells] = np.minimum(found_high[cells], ends[1])
     ends_above = found_high[wanted]
     return Intervals(
         cell=wanted,
@@ -276,23 +261,44 @@ def _by_programs(additive: Additive, low: Ints, high: Ints, wanted: Ints) -> End
     return low, high
 
 
-def _questions(
-    additive: Additive, low: Ints, high: Ints, wanted: Ints
-) -> list[tuple[Ints, EndsQuestion]]:
-    """What CP-SAT is asked of the wanted cells that are open, in sets that hang together."""
+def _by_integers(additive: Additive, low: Ints, high: Ints, wanted: Ints, steps: int) -> Ends:
+    """Integer programs for the wanted cells that are still open, in sets that hang together.
+
+    An end that is not proved within its steps stays where it was: never too narrow.
+    """
     hidden, ask = low < high, np.zeros(additive.size, dtype=bool)
     ask[wanted] = True
-    return [
-        (
-            part,
-            EndsQuestion(
-                matrix=matrix,
-                right=np.rint(right).astype(np.int64),
-                low=low[part],
-                high=high[part],
-                asked=np.flatnonzero(ask[part]),
-            ),
-        )
-        for part, matrix, right in connected(additive, hidden, np.where(hidden, 0, low))
-        if ask[part].any()
-    ]
+    low, high = low.copy(), high.copy()
+    for part, matrix, right in connected(additive, hidden, np.where(hidden, 0, low)):
+        least, most = low[part], high[part]
+        seen = most.copy(), least.copy()  # the smallest and the largest in any solution
+        for cell in np.flatnonzero(ask[part]).tolist():
+            for side, ends in enumerate((least, most)):
+                # Where nothing bounds a cell, or a solution is at its end, nothing is to be found.
+                if ends[cell] > NO_END or seen[side][cell] == ends[cell]:
+                    continue
+                cost = np.zeros(len(part))
+                cost[cell] = -1.0 if side else 1.0
+                program = Program(
+                    cost=cost,
+                    low=low[part].astype(np.float64),
+                    high=np.where(high[part] > NO_END, np.inf, high[part]),
+                    matrix=matrix,
+                    row_low=right,
+                    row_high=right,
+                    integer=True,
+                )
+                found = solve_program(program, len(part), steps)
+                if found.x is not None:
+                    np.minimum(seen[0], found.x, out=seen[0])
+                    np.maximum(seen[1], found.x, out=seen[1])
+                    ends[cell] = found.x[cell] if found.proven else ends[cell]
+                elif found.proven:
+                    raise Contradiction(
+                        "published cells",
+                        found="ranges that no table of whole counts keeps",
+                        expected="ranges that some table keeps; is what is known of the largest "
+                        "change right?",
+                    )
+        low[part], high[part] = least, most
+    return low, high

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Ends, Flags, Floats, Ints
-from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.solve.mip import Program, SolverError, load
 from headcount.tabulate.additive import Additive
 
+UNKNOWN = 1 << 40
+"""Upper end of a cell about which nothing is published."""
 UNBOUNDED = int(np.iinfo(np.int64).max)
 """The upper end of a cell that nothing published bounds from above."""
 SLACK = 1e-6

@@ -10,7 +10,7 @@ where
     w   width of an age bucket, in years
 
 and p in P *matches* if exactly one d in D has p's key. Whether the match is right is not for the
-attacker to know: see ``headcount.evaluation.linkage_risk``.
+attacker to know: see ``headcount.evaluation.attacked``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ import polars as pl
 
 from headcount.arrays import Codes, Ints
 from headcount.attacks._base import NOTHING, Attack, ClaimedPeople, People, whole_people
-from headcount.engines.protocol import Engine
-from headcount.errors import ConfigError, InputError
+from headcount.engines import Engine
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import Release
 from headcount.report.finding import Support
 from headcount.schema import Schema
-from headcount.schema.combine import combine
-from headcount.tabulate.published.codings import years
+from headcount.schema.schema import combine
+from headcount.tabulate.codings import years
 
 EXACT = ("race", "household_size")
 """What must agree besides the age bucket; where people live may be added, as one more name."""
@@ -50,17 +50,12 @@ class Link(Attack):
     """
 
     name = "linkage"
+    at_least_1 = ("age_width",)
     age_width: int = 2
     exact: tuple[str, ...] = EXACT
     secret: str = "hispanic"
     level: str = ""
     one_to_one: bool = False
-
-    def __post_init__(self) -> None:
-        if self.age_width < 1:
-            raise ConfigError(
-                "linkage", place="age_width", found=str(self.age_width), expected="1 year or more"
-            )
 
     def supports(self, release: Release) -> Support:
         """Whole people with an age and a secret."""
@@ -114,7 +109,7 @@ class Link(Attack):
             age_width=rows.width,
             exact=rows.exact,
             one_to_one=self.one_to_one,
-        ).row
+        )
         matched = found >= 0
         value = np.full(len(people), NOTHING, dtype=np.int64)
         value[matched] = rows.secret[found[matched]]
@@ -208,18 +203,6 @@ def rows_of(release: Release) -> tuple[Ints, Ints]:
     return unit, cell
 
 
-@dataclass(frozen=True, eq=False)
-class Links:
-    """What the attacker claims: for each public row the released row it matched, or -1."""
-
-    row: Ints
-
-    @property
-    def matched(self) -> int:
-        """How many people matched."""
-        return int((self.row >= 0).sum())
-
-
 def link(
     public: Codes,
     released: Codes,
@@ -227,8 +210,8 @@ def link(
     age_width: int,
     exact: Sequence[str] = EXACT,
     one_to_one: bool = False,
-) -> Links:
-    """Match each public row to the only released row with its key, if there is just one.
+) -> Ints:
+    """For each public row the only released row with its key; -1 if there is none, or several.
 
     Several people may claim the same released row. With ``one_to_one`` such claims are dropped:
     an attacker who sees two candidates for one record cannot tell which is right.
@@ -246,7 +229,7 @@ def link(
         disputed = row >= 0
         disputed[disputed] = claims[row[disputed]] > 1
         row[disputed] = -1
-    return Links(row)
+    return row
 
 
 def _keys(

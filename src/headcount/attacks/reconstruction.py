@@ -1,38 +1,51 @@
 """The reconstruction attack: from published tables to person records, block by block.
 
-Database reconstruction (Dinur & Nissim 2003; Abowd et al. 2023): the attacker looks for records of
-people that fit every published table. Each block is an integer problem of its own (``_leaves``);
-with ``together`` the blocks of a larger unit are solved jointly (``_joint``). Where only one set of
-records fits, they are certain: their *solution variability* is 0 (``variability``).
+Database reconstruction (Dinur & Nissim 2003; Abowd et al. 2023): the adversary looks for records of
+people that fit every published table. Each block is an integer problem of its own; with
+``together`` the blocks of a larger unit are solved jointly (``_leaves``). Where only one set of
+records fits, they are certain: their *solution variability* is 0 (``_problem``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, singledispatch
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.attacks._base import Attack, ClaimedRecords, People, changed_tables, whole_people
+from headcount.attacks._base import (
+    RENAMED,
+    Attack,
+    ClaimedRecords,
+    People,
+    changed_tables,
+    whole_people,
+)
 from headcount.attacks._conflict import CellChange
-from headcount.attacks._joint import Joint, solve_together
-from headcount.attacks._leaves import LEAST_CHANGE, NONE, REPORT, LeafOutcomes, Task, solve_leaves
-from headcount.attacks._solvers import CP_SAT, HIGHS, RENAMED
+from headcount.attacks._leaves import (
+    LEAST_CHANGE,
+    NONE,
+    REPORT,
+    Joint,
+    LeafOutcomes,
+    Task,
+    solve_leaves,
+    solve_together,
+)
+from headcount.attacks._problem import Effort
 from headcount.attacks._structure import Structure, build_structure
-from headcount.attacks.knowledge import Knowledge, KnownTable
-from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
-from headcount.attacks.narrowed_tables import NarrowedTables, narrowed_tables
+from headcount.attacks.changed_cells import NarrowedTables, narrowed_tables
+from headcount.attacks.knowledge import Knowledge, KnownTable, knowledge_of_release, tells_years
 from headcount.attacks.records import LEARNT, Features
-from headcount.attacks.variability import Effort
-from headcount.engines.protocol import Engine, InOrder
+from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release import Release, TablesRelease
 from headcount.release.frames import units_frame
 from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
@@ -58,9 +71,8 @@ class Reconstruct(Attack):
         together      solve all leaf units within each unit of this level jointly; "" for none
         on_conflict   what to do if tables contradict each other: "report", or "least-change"
         variability   also prove how many records could be different
-        solver        "highs" or "cp-sat", for what search leaves open
-        steps         of the solver, at most, for one question; beyond them the answer is not
-                      proven. 1,000 take about a second
+        steps         of HiGHS, at most, for one question that search leaves open; beyond them the
+                      answer is not proven. 1,000 take about a second
         most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
         largest_change   where counts were changed, what the attacker knows of the largest change
                       if neither the release says it nor an evaluation gives him the settings; 0 if
@@ -73,40 +85,26 @@ class Reconstruct(Attack):
     """
 
     name = "reconstruction"
-    renamed = RENAMED
+    renamed = RENAMED | {"solver": "nothing: HiGHS solves what search leaves open"}
+    at_least_0 = ("largest_change", "steps")
     tables: str = "sf1"
     together: str = ""
     on_conflict: str = REPORT
     variability: bool = True
-    solver: str = HIGHS
     steps: int = 1_000
     most_units: int = 300
     largest_change: int = 0
     knows_settings: bool = True
 
-    def __post_init__(self) -> None:
-        for place, number in (("largest_change", self.largest_change), ("steps", self.steps)):
-            if number < 0:
-                raise ConfigError(
-                    "reconstruction", place=place, found=str(number), expected="0 or more"
-                )
-        if self.solver not in (HIGHS, CP_SAT):
-            raise ConfigError(
-                "reconstruction",
-                place="solver",
-                found=repr(self.solver),
-                expected=f"{HIGHS!r} or {CP_SAT!r}",
-            )
-
     def supports(self, release: Release) -> Support:
         """Published tables, or whole people on a schema that can make tables of them."""
         if not (rebuilt := has_features(release)):
             return rebuilt
-        return tells_of_people(release, self.tables)
+        return _tells_of_people(release, self.tables)
 
     def read(self, release: Release) -> Release:
         """Changed counts as ranges, narrowed by all sums of the release."""
-        return read_changed(release, self)
+        return read_changed(release, self.largest_change, self.knows_settings)
 
     def uninformed(self, release: Release) -> Reconstruct | None:
         """Somebody who takes the smallest change that the tables prove for the largest."""
@@ -137,7 +135,7 @@ class Reconstruct(Attack):
             together=self.together or None,
             on_conflict=self.on_conflict,
             variability=self.variability,
-            effort=Effort(solver=self.solver, steps=self.steps),
+            effort=Effort(steps=self.steps),
             engine=engine,
         )
         features = Features.of(knowledge.schema)
@@ -257,73 +255,32 @@ def _by_level(tables: Iterable[KnownTable]) -> list[str]:
     return [f"{' '.join(own)} at {level}" for level, own in names.items()]
 
 
-class KnowsChanges(Protocol):
-    """What an attacker may know of changed counts."""
-
-    @property
-    def largest_change(self) -> int:
-        """The largest change, 0 if nothing is known of it."""
-
-    @property
-    def knows_settings(self) -> bool:
-        """Whether settings that are given are used."""
-
-
-@singledispatch
-def read_changed(release: Release, knows: KnowsChanges) -> Release:
+def read_changed(release: Release, largest_change: int, knows_settings: bool) -> Release:
     """A release as it is, unless its counts were changed."""
-    return release
-
-
-@read_changed.register
-def _(release: TablesRelease, knows: KnowsChanges) -> Release:
-    if not release.changed:
+    if not isinstance(release, TablesRelease) or not release.changed:
         return release
-    return narrowed_tables(
-        release, largest_change=knows.largest_change, knows_settings=knows.knows_settings
-    )
+    return narrowed_tables(release, largest_change=largest_change, knows_settings=knows_settings)
 
 
-@singledispatch
 def settings_tell_more(release: Release) -> bool:
-    """Whether an attacker was given settings of changes that the release does not say."""
-    return False
-
-
-@settings_tell_more.register
-def _(release: TablesRelease) -> bool:
-    return any(
+    """Whether an adversary was given settings of changes that the release does not say."""
+    return isinstance(release, TablesRelease) and any(
         one.known is not None and one.off is not None and one.off.down is None
         for one in release.published
     )
 
 
-@singledispatch
 def change_words(release: Release) -> str:
-    """What the attacker knows of changes of counts; nothing where none was changed."""
-    return ""
+    """What the adversary knows of changes of counts; nothing where none was changed."""
+    return release.words if isinstance(release, NarrowedTables) else ""
 
 
-@change_words.register
-def _(release: NarrowedTables) -> str:
-    return release.words
-
-
-@singledispatch
-def tells_of_people(release: Release, product: str) -> Support:
+def _tells_of_people(release: Release, product: str) -> Support:
     """Whether the tables of a release, or those made from its counts, tell what is to be learnt."""
-    return whole_people(release)  # which says why not
-
-
-@tells_of_people.register
-def _(release: TablesRelease, product: str) -> Support:
-    if release.changed and not (adding := changed_tables(release)):
-        return adding
-    return _telling(one.cells.table for one in release.published)
-
-
-@tells_of_people.register
-def _(release: CountsRelease, product: str) -> Support:
+    if isinstance(release, TablesRelease):
+        if release.changed and not (adding := changed_tables(release)):
+            return adding
+        return _telling(one.cells.table for one in release.published)
     if not (people := whole_people(release)):
         return people
     made, _ = supported(tables(product).values(), release.schema)
@@ -360,7 +317,7 @@ class Reconstruction:
         proven              whether the outcome is sure: no solution is farther off than the
                             variability says, or the tables surely contradict each other. Leaf by
                             leaf the variability is then the true maximum; jointly it may be larger
-                            than that (see ``joint``), and 0 is still 0
+                            than that (see ``_leaves``), and 0 is still 0
         variability         per cent of records that could be others; infinite if none were found
                             where some could be; not a number if not asked for, or without a
                             solution

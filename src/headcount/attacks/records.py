@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.schema import Schema
-from headcount.schema.combine import combine
-from headcount.tabulate.published.codings import codings, find_attribute, level_atoms
+from headcount.schema.schema import combine
+from headcount.tabulate.codings import codings, find_attribute, level_atoms
 
 KNOWN, LEARNT = ("sex", "age"), ("race", "hispanic")
 

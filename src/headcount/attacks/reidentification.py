@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks._base import Attack, ClaimedPeople, People, whole_people
 from headcount.attacks.reconstruction import (
     Reconstruct,
@@ -32,13 +31,14 @@ from headcount.attacks.reconstruction import (
     settings_tell_more,
 )
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
-from headcount.engines.protocol import Engine
-from headcount.errors import ConfigError, InputError
+from headcount.compiled import kernel, njit
+from headcount.engines import Engine
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import Release, TablesRelease
 from headcount.report.finding import Support
 from headcount.schema import Schema
-from headcount.tabulate.published.codings import find_attribute
+from headcount.tabulate.codings import find_attribute
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -107,6 +107,22 @@ class Target:
     years: bool
     words: str = ""
 
+    @classmethod
+    def of(cls, release: Release, *, engine: Engine | None = None) -> Target:
+        """The people of a release of counts; of tables those that fit, who are rebuilt first."""
+        if isinstance(release, TablesRelease):
+            rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
+            return cls(
+                records=records_of(rebuilt.matrix, rebuilt.features),
+                geography=rebuilt.geography,
+                zero=rebuilt.found.certain,
+                years=rebuilt.features.years,
+                words=change_words(release),
+            )
+        features, geography = Features.of(release.schema), release.geography
+        records = records_of(release.table(geography.leaf), features)
+        return cls(records=records, geography=geography, zero=None, years=features.years)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reidentify(Attack):
@@ -120,24 +136,16 @@ class Reidentify(Attack):
     """
 
     name = "reidentification"
+    at_least_0 = ("largest_change",)
     orders: int = 10
     seed: int = 0
     most_units: int = 300
     largest_change: int = 0
     knows_settings: bool = True
 
-    def __post_init__(self) -> None:
-        if self.largest_change < 0:
-            raise ConfigError(
-                self.name,
-                place="largest_change",
-                found=str(self.largest_change),
-                expected="0 or more",
-            )
-
     def read(self, release: Release) -> Release:
         """Changed counts as ranges, narrowed by all sums of the release."""
-        return read_changed(release, self)
+        return read_changed(release, self.largest_change, self.knows_settings)
 
     def uninformed(self, release: Release) -> Reidentify | None:
         """The same on records that are rebuilt without knowing the settings."""
@@ -147,8 +155,11 @@ class Reidentify(Attack):
 
     def supports(self, release: Release) -> Support:
         """Whole people, or tables from which people can be rebuilt."""
-        features = has_features(release)
-        return records_in(release).supports(release) if features else features
+        if not (features := has_features(release)):
+            return features
+        if isinstance(release, TablesRelease):
+            return Reconstruct().supports(release)
+        return whole_people(release)
 
     def knows(self, schema: Schema) -> tuple[str, ...]:
         """Sex and age, as far as the schema has them."""
@@ -156,7 +167,7 @@ class Reidentify(Attack):
 
     def limit(self, release: Release) -> int:
         """Rebuilding records takes long; matching does not."""
-        return self.most_units if records_in(release).takes_long else 0
+        return self.most_units if isinstance(release, TablesRelease) else 0
 
     def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Matches:
         """Match the people known to the release's own records, or to rebuilt ones."""
@@ -173,7 +184,7 @@ class Reidentify(Attack):
                 age=None if age is None else people.codes[age.name],
             ),
         )
-        return self.match(known, records_in(release).target(release, engine))
+        return self.match(known, Target.of(release, engine=engine))
 
     def match(self, known: KnownPeople, target: Target) -> Matches:
         """Match an attacker's file to records, wherever both come from."""
@@ -218,54 +229,6 @@ class Reidentify(Attack):
             "years_of_age_used": target.years,
             "seed": self.seed,
         }
-
-
-class OwnRecords:
-    """Records of a release of counts: its people are whole."""
-
-    takes_long = False
-
-    def supports(self, release: Release) -> Support:
-        """Whole people."""
-        return whole_people(release)
-
-    def target(self, release: Release, engine: Engine | None = None) -> Target:
-        """The people of the leaf units."""
-        features, geography = Features.of(release.schema), release.geography
-        records = records_of(release.table(geography.leaf), features)
-        return Target(records=records, geography=geography, zero=None, years=features.years)
-
-
-class RebuiltRecords(OwnRecords):
-    """Records of a release of tables: they must be rebuilt first."""
-
-    takes_long = True
-
-    def supports(self, release: Release) -> Support:
-        """What can be rebuilt."""
-        return Reconstruct().supports(release)
-
-    def target(self, release: Release, engine: Engine | None = None) -> Target:
-        """The people that fit the tables."""
-        rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
-        return Target(
-            records=records_of(rebuilt.matrix, rebuilt.features),
-            geography=rebuilt.geography,
-            zero=rebuilt.found.certain,
-            years=rebuilt.features.years,
-            words=change_words(release),
-        )
-
-
-@singledispatch
-def records_in(release: Release) -> OwnRecords:
-    """How an attacker comes by the records of people, which follows from the kind of release."""
-    return OwnRecords()
-
-
-@records_in.register
-def _(release: TablesRelease) -> OwnRecords:
-    return RebuiltRecords()
 
 
 NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
@@ -337,7 +300,6 @@ def reidentify(
 def _draws(
     known: KnownPeople, records: Records, orders: int, seed: int, exact_first: bool
 ) -> Iterator[Putative]:
-    from headcount.attacks._matching import match_sorted
 
     # As far as the records are told apart, not the attacker's file.
     a, a_coarse, a_fine = _sorted(records.features, known.block, known.key)
@@ -372,3 +334,92 @@ def _sorted(features: Features, block: Ints, key: Ints) -> tuple[Ints, Ints, Int
     rows, fine = rows[order], fine[order]
     coarse = (fine // len(rank)) * features.bins + features.binned[by_bin][fine % len(rank)]
     return rows, coarse, fine
+
+
+@njit
+def _pair(
+    a: Ints,
+    a_start: int,
+    a_stop: int,
+    r: Ints,
+    r_start: int,
+    r_stop: int,
+    draw: Floats,
+    used: int,
+    step: int,
+    row: Ints,
+    grade: NDArray[np.int8],
+) -> int:
+    """Pair as many as there are on the shorter side; the longer side is shuffled that far.
+
+    Those paired end up first on either side. Every way to pair them is equally likely.
+    """
+    n_a, n_r = a_stop - a_start, r_stop - r_start
+    pairs = min(n_a, n_r)
+    for t in range(pairs):
+        if n_a >= n_r:
+            k = a_start + t + int(draw[used + t] * (n_a - t))
+            a[a_start + t], a[k] = a[k], a[a_start + t]
+        else:
+            k = r_start + t + int(draw[used + t] * (n_r - t))
+            r[r_start + t], r[k] = r[k], r[r_start + t]
+        row[a[a_start + t]] = r[r_start + t]
+        grade[a[a_start + t]] = step
+    return pairs
+
+
+@kernel
+def match_sorted(
+    a: Ints,
+    a_coarse: Ints,
+    a_fine: Ints,
+    r: Ints,
+    r_coarse: Ints,
+    r_fine: Ints,
+    draw: Floats,
+    exact_first: bool,
+    row: Ints,
+    grade: NDArray[np.int8],
+) -> None:
+    """Match the rows ``a`` to the rows ``r``: within fine groups, then what is left of coarse ones.
+
+    ``a`` and ``r`` hold row numbers in the sorted order and are shuffled in place. ``draw`` has a
+    number in [0, 1) for each row of ``a``: one is used for each pair.
+    """
+    i, j, used = 0, 0, 0
+    while i < len(a) and j < len(r):
+        if a_coarse[i] < r_coarse[j]:
+            i += 1
+            continue
+        if a_coarse[i] > r_coarse[j]:
+            j += 1
+            continue
+        coarse = a_coarse[i]
+        i_stop, j_stop = i, j
+        while i_stop < len(a) and a_coarse[i_stop] == coarse:
+            i_stop += 1
+        while j_stop < len(r) and r_coarse[j_stop] == coarse:
+            j_stop += 1
+        i_left, j_left = i_stop, j_stop
+        if exact_first:
+            i_left, j_left = i, j  # those left over move to the front of their group
+            p, q = i, j
+            while p < i_stop or q < j_stop:
+                p_fine = a_fine[p] if p < i_stop else r_fine[q]
+                fine = min(p_fine, r_fine[q]) if q < j_stop else p_fine
+                p_stop, q_stop = p, q
+                while p_stop < i_stop and a_fine[p_stop] == fine:
+                    p_stop += 1
+                while q_stop < j_stop and r_fine[q_stop] == fine:
+                    q_stop += 1
+                pairs = _pair(a, p, p_stop, r, q, q_stop, draw, used, 1, row, grade)
+                used += pairs
+                for k in range(p + pairs, p_stop):
+                    a[i_left] = a[k]
+                    i_left += 1
+                for k in range(q + pairs, q_stop):
+                    r[j_left] = r[k]
+                    j_left += 1
+                p, q = p_stop, q_stop
+        used += _pair(a, i, i_left, r, j, j_left, draw, used, 2, row, grade)
+        i, j = i_stop, j_stop

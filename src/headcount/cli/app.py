@@ -17,16 +17,12 @@ from headcount.cli import (
     check,
     close,
     compare,
-    demo,
-    estimate,
+    errors,
     evaluate,
     init,
-    intervals,
     ledger,
     plan,
     protect,
-    report,
-    schema,
     studio,
     study,
 )
@@ -36,23 +32,26 @@ from headcount.processes import Terminated, own_process
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
 
 \b
-Examples:
-  headcount demo                                  a small study, ending in a report
+From a file to a release:
   headcount init people.csv                       look at a file, write a config
-  headcount check config.toml                     are config and data all right?
-  headcount plan config.toml                      how exact will it be?
-  headcount protect config.toml                   make a release
-  headcount estimate again.toml                   a release from published measurements
-  headcount compare config.toml                   several methods side by side
-  headcount schema > headcount.schema.json        keys of a config, for your editor
-  headcount close runs/first --why "no disk"      give up a run that cannot finish
-  headcount evaluate runs/first                   how far is it from the truth?
-  headcount report runs/first --errors            how far off, by the release alone?
-  headcount intervals runs/first --query total --level county    between which numbers?
-  headcount attack reconstruct runs/first --out found     rebuild records from it
-  headcount study petti-flaxman-2020 --out pf     reproduce a paper
-  headcount ledger show census.ledger.sqlite      what is left to spend
+  headcount check people.toml                     is it all right? how far off will it be?
+  headcount plan people.toml --set epsilon=2      and at another loss?
+  headcount protect people.toml                   make a release
+  headcount errors runs/people                    how far off is it, by the release alone?
+  headcount evaluate runs/people                  how far off is it from the truth?
+  headcount attack reconstruct runs/people --out found     rebuild records from it
+
+\b
+And besides:
+  headcount demo                                  a first report, on made-up people
+  headcount compare people.toml                   several methods side by side
   headcount studio                                the whole way in a browser
+  headcount errors runs/people --level county     between which numbers is each count?
+  headcount estimate again.toml                   a release from published measurements
+  headcount ledger show census.ledger.sqlite      what is left to spend
+  headcount close runs/people --why "no disk"     give up a run that cannot finish
+  headcount study petti-flaxman-2020 --out pf     reproduce a paper
+  headcount schema > headcount.schema.json        keys of a config, for your editor
 
 Each command has its own --help with an example. --json prints an answer for programs, --quiet
 only where the result is. headcount --install-completion lets your shell complete commands.
@@ -70,6 +69,9 @@ Exit codes:
 RESUMES = ("protect", "estimate", "study", "demo", "compare")
 """Commands that go on where they were when they are given again."""
 
+
+RENAMED = {"report": "errors", "intervals": "errors"}
+"""Commands that have another name now; the old ones work for one version and are in no help."""
 
 MOVED = {"bench": "benchmarks are run from a clone of the repository: make bench NAME=..."}
 """Commands that are no more, and what to do instead; each is answered for one version."""
@@ -92,6 +94,9 @@ class Commands(TyperGroup):
         """The command of that name; an old name says what has taken its place."""
         if args[0] in MOVED:
             raise HeadcountError(f"headcount {args[0]}: {MOVED[args[0]]}")
+        if args[0] in RENAMED:
+            old, args = args[0], [RENAMED[args[0]], *args[1:]]
+            typer.echo(f"headcount {old} is now headcount {args[0]}: use that name", err=True)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -132,32 +137,33 @@ def _headcount(
 
 
 _headcount.__doc__ = EXAMPLES
-app.command("demo", short_help="A first report, on an embedded population.")(demo.demo)
 app.command("init", short_help="Look at a file, and write a config that runs.")(init.init)
-app.command("protect", short_help="Make a release as a config says.")(protect.protect)
-app.command("estimate", short_help="Make counts from published noisy measurements.")(
-    estimate.estimate
-)
-app.command("check", short_help="Are config and data all right? What would be promised?")(
+app.command("check", short_help="Is a config all right? What would it promise, how far off?")(
     check.check
 )
-app.command("plan", short_help="How exact will each level and query of topdown be?")(plan.plan)
-app.command("intervals", short_help="Between which numbers are the true counts of topdown?")(
-    intervals.intervals
+app.command("plan", short_help="What would be off at another loss, or with other shares?")(
+    plan.plan
 )
-app.command("schema", short_help="Print the keys of a config, for your editor.")(schema.schema)
-app.command("close", short_help="Give up a run that can never complete.")(close.close)
+app.command("protect", short_help="Make a release as a config says.")(protect.protect)
+app.command("errors", short_help="How far off is a release, by what is published of it?")(
+    errors.errors
+)
+app.command("evaluate", short_help="Score a release against the truth.")(evaluate.evaluate)
 app.command("compare", short_help="Several methods on the same people, in one report.")(
     compare.compare
 )
-app.command("evaluate", short_help="Score a release against the truth.")(evaluate.evaluate)
-app.command("report", short_help="How far off is a release, by its own files?")(report.report)
 app.add_typer(
     attack.app, name="attack", short_help="Rebuild, find, link or subtract people of a release."
 )
+app.command("estimate", short_help="Make counts from published noisy measurements.")(
+    protect.estimate
+)
+app.add_typer(ledger.app, name="ledger")
+app.command("close", short_help="Give up a run that can never complete.")(close.close)
 app.add_typer(study.app, name="study")
 app.command("studio", short_help="The whole way in a browser.")(studio.studio)
-app.add_typer(ledger.app, name="ledger")
+app.command("schema", short_help="Print the keys of a config, for your editor.")(check.schema)
+app.command("demo", short_help="A first report, on made-up people.")(compare.demo)
 
 
 def main() -> None:

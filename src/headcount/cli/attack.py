@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine
+from headcount.cli.options import AsJson, OnEngine, print_json
+from headcount.cli.show import show_table
 
 if TYPE_CHECKING:
     from headcount.run.attack import Attempt
@@ -62,12 +63,6 @@ def reconstruct(
     variability: Annotated[
         bool, typer.Option(help="Also prove how many records could be different.")
     ] = True,
-    solver: Annotated[
-        str,
-        typer.Option(
-            help="Solver for what search leaves open: highs, or cp-sat (needs headcount[attack])."
-        ),
-    ] = "highs",
     steps: Annotated[
         int,
         typer.Option(
@@ -77,6 +72,7 @@ def reconstruct(
         ),
     ] = 10_000,
     seconds: Annotated[str | None, typer.Option(hidden=True)] = None,
+    solver: Annotated[str | None, typer.Option(hidden=True)] = None,
     largest_change: Annotated[
         int,
         typer.Option(
@@ -124,19 +120,19 @@ def reconstruct(
     from headcount.errors import ConfigError
     from headcount.run.attack_inputs import open_reconstruct
 
-    if seconds is not None:
-        raise ConfigError(
-            "attack reconstruct",
-            place="--seconds",
-            found="an option that there is no longer",
-            expected=f"--{Reconstruct.renamed['seconds'].replace(chr(39), '')}",
-        )
+    for name, given in (("seconds", seconds), ("solver", solver)):
+        if given is not None:
+            raise ConfigError(
+                "attack reconstruct",
+                place=f"--{name}",
+                found="an option that there is no longer",
+                expected=Reconstruct.renamed[name].replace("'steps'", "--steps"),
+            )
     attack = Reconstruct(
         tables=tables,
         together=together or "",
         on_conflict=on_conflict,
         variability=variability,
-        solver=solver,
         steps=steps,
         largest_change=largest_change,
     )
@@ -191,7 +187,7 @@ def reidentify(
       headcount attack reidentify found --attacker perfect --truth config.toml --out matches
     """
     from headcount.attacks.reidentification import Reidentify
-    from headcount.evaluation.attackers import Quality
+    from headcount.evaluation.reidentified import Quality
     from headcount.run.attack_inputs import open_reidentify
 
     attack = Reidentify(orders=orders, seed=seed)
@@ -278,8 +274,7 @@ def difference(
     effort: Annotated[
         str,
         typer.Option(
-            help="relations: one sum at a time; programs: linear programs; whole: whole numbers "
-            "(needs headcount[attack])."
+            help="relations: one sum at a time; programs: linear programs; whole: integer programs."
         ),
     ] = "relations",
     sample: Annotated[
@@ -317,8 +312,6 @@ def difference(
 
 
 def _run(opened: Callable[[], Attempt[Any]], out: Path, *, as_json: bool) -> None:
-    from headcount.cli.options import print_json
-    from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
     from headcount.run.attack import run_attack
 

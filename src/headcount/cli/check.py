@@ -1,7 +1,8 @@
-"""``headcount check``: would this config work, and what would it promise?"""
+"""``headcount check`` and ``schema``: is a config all right, what does it promise, which keys?"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from time import process_time
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, only_warnings
-from headcount.numbers import in_plain_numbers
+from headcount.cli.options import AsJson, only_warnings, print_json
+from headcount.cli.show import WIDE, plain_console, show_reading, table_of
+from headcount.fields import in_plain_numbers
 
 if TYPE_CHECKING:
     from headcount.run.protect import Prepared
@@ -59,11 +61,9 @@ def check(
 
     Example: headcount check config.toml
     """
-    from headcount.cli.options import print_json
-    from headcount.cli.reading import show_reading
     from headcount.config.load import is_estimate, load_config
     from headcount.run.protect import prepare_run
-    from headcount.tabulate.summary import summarize
+    from headcount.tabulate.counts import summarize
 
     if is_estimate(config):
         _check_estimate(config, as_json=as_json)
@@ -75,7 +75,7 @@ def check(
         print_json(_plain(planned) | more)
         return
     if read is not None:
-        show_reading(read, public=planned.public, counted=planned.counts.counted)
+        show_reading(read, public=planned.public, counted=planned.counts.domain.counted)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     first, *then = planned.mechanism.parts
     typer.echo(f"mechanism:  {in_plain_numbers(repr(first))}")
@@ -86,18 +86,17 @@ def check(
         typer.echo(f"  {remark}")
     for sentence in planned.guarantee.sentences():
         typer.echo(f"  {sentence}")
-    if planned.counts.read_off and not planned.public:
+    if planned.counts.domain.read_off and not planned.public:
         _say(LISTS)
     if not quiet:
         _show_needs(planned)
-    elif planned.counts.read_off and not planned.public:
-        _say(DEPENDS.format(", ".join(planned.counts.read_off)))
+    elif planned.counts.domain.read_off and not planned.public:
+        _say(DEPENDS.format(", ".join(planned.counts.domain.read_off)))
     typer.echo("all right: nothing was drawn, written or spent")
 
 
 def _check_estimate(config: Path, *, as_json: bool) -> None:
     """The same of published measurements, of which all is public."""
-    from headcount.cli.options import print_json
     from headcount.release.store import geographies_to_json, guarantee_to_json
     from headcount.run.estimate import check_estimate
 
@@ -160,7 +159,7 @@ def _plain(planned: Prepared) -> dict[str, Any]:
         "guarantee": guarantee_to_json(planned.guarantee),
         "in_words": planned.guarantee.sentences(),
         "remarks": planned.remarks,
-        "read_from_data": planned.counts.read_off,
+        "read_from_data": planned.counts.domain.read_off,
     }
 
 
@@ -173,9 +172,6 @@ def _needs(planned: Prepared) -> dict[str, Any]:
 
 def _show_answers(planned: Prepared) -> None:
     """What will be measured, and how far off it will be."""
-    from rich.console import Console
-
-    from headcount.cli.reading import NARROW, WIDE, table_of
     from headcount.privacy.loss import decimal
     from headcount.run.forecast import expected_answers, people, same_as_above, sentence
 
@@ -194,13 +190,12 @@ def _show_answers(planned: Prepared) -> None:
         )
         for one in answers
     ]
-    console = Console(highlight=False, emoji=False, markup=False)
-    console.width = max(console.width, NARROW)
+    console = plain_console()
     shown = 5 if console.width >= WIDE else 3  # on a narrow screen what matters most
     columns = ("level", "query", "within", "answers", "loss")[:shown]
     console.print(table_of(columns, [row[:shown] for row in rows], numbers={2, 3}))
     typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
-    said = READ_SO.format(planned.counts.counted)
+    said = READ_SO.format(planned.counts.domain.counted)
     _say(f"{said} {STEPS_BESIDE}" if planned.mechanism.steps else said)
     for level, above in same_as_above(answers, planned.counts.geography).items():
         typer.echo(f"  {level} has the units of {above}, and is measured with it.")
@@ -208,10 +203,9 @@ def _show_answers(planned: Prepared) -> None:
 
 def _say(text: str) -> None:
     """A paragraph that fits the terminal."""
-    from rich.console import Console
     from rich.padding import Padding
 
-    Console(highlight=False, emoji=False, markup=False).print(Padding(text, (0, 0, 0, 2)))
+    plain_console().print(Padding(text, (0, 0, 0, 2)))
 
 
 def _show_needs(planned: Prepared) -> None:
@@ -234,3 +228,16 @@ def _size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:,.1f} {name}"
     return f"{max(1, count >> 10)} KiB"
+
+
+def schema() -> None:
+    """Print the JSON schema of a config, with every key, its kind and what it means.
+
+    An editor that knows it completes keys and marks faults while you type. Some checks need more
+    than a schema can say: headcount check has the last word.
+
+    Example: headcount schema > headcount.schema.json
+    """
+    from headcount.config.schema import config_schema
+
+    typer.echo(json.dumps(config_schema(), indent=2, ensure_ascii=False))

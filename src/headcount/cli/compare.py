@@ -1,4 +1,4 @@
-"""``headcount compare``: which protection, at what price?"""
+"""``headcount compare``: which protection, at what price? ``headcount demo`` shows it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json, progress_of
+from headcount.cli.show import show_table
 
 if TYPE_CHECKING:
     import polars as pl
 
     from headcount.run.compare import ComparedRun
+
+DEMO = Path(__file__).with_name("demo.toml")
+"""What the demo compares."""
+
+MEMO = {
+    "case": "case",
+    "guarantee": "guarantee",
+    "leaf_percent": "smallest places, %",
+    "above_percent": "one level up, %",
+    "worst_percent": "worst group, %",
+    "withheld_people_percent": "withheld, %",
+    "found_percent": "attack right, %",
+    "guess_percent": "guess right, %",
+}
+"""What of the memo a terminal shows, in short words."""
 
 
 def compare(
@@ -69,7 +85,6 @@ def compare(
       headcount compare config.toml --methods topdown,geometric --epsilon 0.5,1,2
       headcount compare config.toml --preset thorough --out comparisons/thorough
     """
-    from headcount.cli.options import print_json, progress_of
     from headcount.comparison.settings import Settings
     from headcount.progress import fault_noted
     from headcount.run.compare import compare_run
@@ -105,22 +120,8 @@ def compare(
     typer.echo(f"to publish: {done.publish}")
 
 
-MEMO = {
-    "case": "case",
-    "guarantee": "guarantee",
-    "leaf_percent": "smallest places, %",
-    "above_percent": "one level up, %",
-    "worst_percent": "worst group, %",
-    "withheld_people_percent": "withheld, %",
-    "found_percent": "attack right, %",
-    "guess_percent": "guess right, %",
-}
-"""What of the memo a terminal shows, in short words."""
-
-
 def show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
     """The memo's table, shortened for a terminal: what each case costs and gives away."""
-    from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
 
     if not done.public:
@@ -135,3 +136,51 @@ def _memo(done: ComparedRun) -> pl.DataFrame:
     import polars as pl
 
     return pl.read_csv(done.internal.parent / "tables" / "memo.csv", glob=False)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("headcount-demo"),
+    quiet: Quiet = False,
+) -> None:
+    """Protect made-up people in eight ways, attack each, and compare them in a report.
+
+    Noise with a guarantee (TopDown, with pooling, plain) beside swapping, suppression, cell keys
+    and rounding, on towns of 4,000 people. The config is written beside the report, to be changed
+    and given to ``headcount compare``.
+
+    Example: headcount demo
+    """
+    from headcount.comparison.settings import Settings
+    from headcount.run.compare import compare_run
+
+    config = out.with_name(f"{out.name}.toml")
+    _write_demo(config)
+    done = compare_run(
+        config,
+        Settings(preset="demo"),
+        out=out,
+        progress=progress_of(quiet=quiet),
+    )
+    if quiet:
+        typer.echo(f"report: {done.internal}")
+        return
+    show_memo(done, without=("guarantee", "guess_percent"))
+    typer.echo(f"Change {config} and give it to headcount compare, or put your own people into it.")
+    typer.echo(f"Done. Open the report in a browser:\n  {done.internal.resolve()}")
+
+
+def _write_demo(config: Path) -> None:
+    """Put the config there, unless it is there already; a file of the user's is left alone."""
+    from headcount.errors import InputError
+
+    text = DEMO.read_text(encoding="utf-8")
+    if not config.exists():
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(text, encoding="utf-8")
+    elif config.read_text(encoding="utf-8", errors="replace") != text:
+        raise InputError(
+            str(config),
+            found="another file than the demo's config",
+            expected="no file of that name, or --out with another name; "
+            "a config of yours is for headcount compare",
+        )

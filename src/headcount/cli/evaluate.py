@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, Quiet
+from headcount.cli.options import AsJson, OnEngine, Quiet, print_json, progress_of
+from headcount.cli.show import show_table
 
 if TYPE_CHECKING:
-    from headcount.run.evaluate import EvaluatedRun
-    from headcount.run.side_by_side import Compared
+    from headcount.run.evaluate import Compared, EvaluatedRun
 
 MOST_ROWS = 40
 
@@ -76,11 +76,9 @@ def evaluate(
       headcount evaluate runs/first --metrics error,representation --attacks none
       headcount evaluate --truth config.toml --release tract.csv --release county.csv
     """
-    from headcount.cli.options import print_json, progress_of
     from headcount.evaluation.evaluate import Choice, named
     from headcount.evaluation.tally import check_cells
-    from headcount.run.evaluate import evaluate_files, evaluate_run
-    from headcount.run.side_by_side import refuse_other_data, side_by_side
+    from headcount.run.evaluate import evaluate_files, evaluate_run, refuse_other_data, side_by_side
 
     runs = runs or []
     _refuse_mixture(runs, truth, release)
@@ -142,7 +140,6 @@ def _plain(run: Path, done: EvaluatedRun) -> dict[str, Any]:
 
 def _show_compared(one: Compared) -> None:
     """A long table is shown for its last level; the files of each run have the others."""
-    from headcount.cli.show import show_table
 
     if not one.table.height:
         typer.echo(f"{one.words}: nothing is left to compare")
@@ -156,7 +153,6 @@ def _show_compared(one: Compared) -> None:
 
 
 def _show_one(done: EvaluatedRun, *, named: Path | None) -> None:
-    from headcount.cli.show import show_table
     from headcount.privacy.guarantee import UnknownGuarantee
     from headcount.report.model import CONFIDENTIAL_BANNER
 

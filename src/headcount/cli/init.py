@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson
+from headcount.cli.options import AsJson, print_json
 
 
 def init(
@@ -63,12 +63,11 @@ def init(
 
     Example: headcount init people.csv
     """
-    from headcount.cli.options import print_json
     from headcount.errors import ConfigError
+    from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, draft, write_draft
     from headcount.init.read import how_many
-    from headcount.numbers import exact_number
-    from headcount.population.reading import is_it_right
+    from headcount.population.population import is_it_right
 
     try:
         exact_number(epsilon)

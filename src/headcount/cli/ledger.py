@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson
+from headcount.cli.options import AsJson, print_json
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,7 +50,6 @@ def show(ledger: LedgerFile, as_json: AsJson = False) -> None:
 
     Example: headcount ledger show census.ledger.sqlite
     """
-    from headcount.cli.options import print_json
     from headcount.privacy import Ledger
 
     book = Ledger.open(ledger)
@@ -88,7 +87,6 @@ def history(ledger: LedgerFile, dataset: DatasetName, as_json: AsJson = False) -
 
     Example: headcount ledger history census.ledger.sqlite --dataset census-2030
     """
-    from headcount.cli.options import print_json
     from headcount.privacy import Ledger
 
     spends = Ledger.open(ledger).history(dataset)

@@ -15,8 +15,8 @@ import typer
 from headcount.engines import EngineName
 
 if TYPE_CHECKING:
+    from headcount.geography.spine import NamedArea
     from headcount.progress import Progress
-    from headcount.run.plan import NamedArea
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
@@ -53,8 +53,13 @@ Quiet = Annotated[
 
 ProgressFile = Annotated[
     Path | None,
-    typer.Option("--progress-file", help="Note how far the work is in a file, or why it failed."),
+    typer.Option(
+        "--progress-file",
+        hidden=True,
+        help="Note how far the work is in a file, or why it failed.",
+    ),
 ]
+"""For the studio, which shows the file."""
 
 
 def named_area(text: str, *, command: str) -> NamedArea:

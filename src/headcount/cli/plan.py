@@ -1,29 +1,31 @@
-"""``headcount plan``: how exact will a release be, before anything is spent?"""
+"""``headcount plan``: how far off would a release be, at this loss or at another?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import inf, isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, named_area
+from headcount.cli.options import AsJson, named_area, print_json
+from headcount.cli.show import plain_console, table_of
 from headcount.errors import ConfigError
 
 if TYPE_CHECKING:
-    from headcount.run.plan import NamedArea, Plan
-    from headcount.topdown.accuracy import ExpectedError
+    from headcount.geography.spine import NamedArea
+    from headcount.mechanisms import ExpectedError, PostTabular
+    from headcount.run.plan import Plan
     from headcount.topdown.linear.shares import Goal
-    from headcount.topdown.mechanism import TopDown
 
 READ_SO = (
-    'All numbers are {}: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
-    'drawn, "pooled" the same with what the levels below say of it, "best" the most that all '
-    "answers together can tell, without bounds. They follow from the noise "
-    "alone: counts of a release are whole "
-    'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
+    "Each number is a margin of error in {}: 19 of 20 counts are within it. "
+    '"answer" is a noisy answer as it is drawn, "pooled" the same with what the levels below say '
+    'of it, "best" the best linear estimate from all answers, without bounds. They follow from the '
+    "noise alone: counts of topdown are whole and not negative, so small ones are nearer to the "
+    'truth than this, and biased. "-": the query is not measured at that level.'
 )
 READ_OFF = (
     "Which places there are was read from {}, but nothing of who is there: a release shows the "
@@ -34,7 +36,7 @@ WITHIN = 1.959964
 
 
 def plan(
-    config: Annotated[Path, typer.Argument(help="A TOML file with topdown as its mechanism.")],
+    config: Annotated[Path, typer.Argument(help="A TOML file with a mechanism that adds noise.")],
     change: Annotated[
         list[str],
         typer.Option(
@@ -60,18 +62,21 @@ def plan(
     ] = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
-    """Show how exact the counts of a release will be, by level and query.
+    """Show how far off a release would be, by level and query: as configured, and changed.
 
-    Reads the config and the list of units, never who is there, and spends nothing: variances follow
-    from the settings and the tree of places. With --set, a second table shows what other shares or
-    another loss would do: a gain at one level is a loss at another.
+    With --set, a second table shows what another loss or other shares would do: a gain at one level
+    is a loss at another. With --goal, shares are suggested. Reads the config and the list of units,
+    never who is there, and spends nothing: variances follow from the settings and the tree of
+    places.
 
     A config of headcount estimate, with [measurements], is planned by the published files alone:
     how exact they are. Their noise is drawn, so --set and --goal are refused.
 
-    Examples: headcount plan config.toml, headcount plan config.toml --set levels.county=0.4
+    \b
+    Example:
+      headcount plan config.toml --set epsilon=2
+      headcount plan config.toml --set levels.county=0.4
     """
-    from headcount.cli.options import print_json
     from headcount.config.load import is_estimate
 
     areas = [named_area(one, command="plan") for one in area]
@@ -91,7 +96,7 @@ def plan(
         plain = {name: [_plain(one) for one in those] for name, those in rows.items()}
         print_json({"tables": plain, "places_read_from": file})
         return
-    _show(rows, next(iter(tables.values())).settings.unit.counted)
+    _show(rows, next(iter(tables.values())).counted)
     if file is not None:
         typer.echo(f"\n{READ_OFF.format(file)}")
     if shares is not None:
@@ -112,36 +117,36 @@ def _of_settings(
     change: Sequence[str],
     goal: str,
     want: Sequence[str],
-) -> tuple[dict[str, Plan], Path | None, TopDown | None]:
+) -> tuple[dict[str, Plan], Path | None, PostTabular | None]:
     """Tables by name; where the places were read from, if not from a list; suggested shares."""
     from headcount.config.load import load_config
     from headcount.mechanisms import Chain
-    from headcount.run.plan import domain_of, plan, suggested, topdown_of, with_changes
+    from headcount.run.plan import plan_of
 
     loaded, shares = load_config(config), None
-    settings = topdown_of(Chain.of(loaded.mechanism))
-    schema, geography = domain_of(loaded)
-    tables = {"as configured": plan(settings, schema, geography, areas=areas)}
+    design = Chain.of(loaded.mechanism).on(loaded.population.domain())
+    tables = {"as configured": plan_of(design, areas=areas)}
     if change:
-        settings = tables["as configured"].settings
-        settings = with_changes(settings, settings.tree(geography), _changes(change))
-        tables[", ".join(change)] = plan(settings, schema, geography, areas=areas)
+        design = Chain.of(design.last.what_if(_changes(change))).on(design.domain)
+        tables[", ".join(change)] = plan_of(design, areas=areas)
     if goal or want:
-        shares = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))
-        tables[f"suggested, {goal}"] = plan(shares, schema, geography, areas=areas)
+        shares = design.last.suggested(_goal(goal), _wanted(want))
+        tables[f"suggested, {goal}"] = plan_of(Chain.of(shares).on(design.domain), areas=areas)
     return tables, loaded.population.places_from, shares
 
 
-def _changes(given: Sequence[str]) -> dict[str, str]:
+def _changes(given: Sequence[str]) -> dict[str, Fraction]:
     """KEY=VALUE, each key once."""
-    found: dict[str, str] = {}
+    from headcount.privacy.loss import exact
+
+    found: dict[str, Fraction] = {}
     for one in given:
         key, equals, value = (part.strip() for part in one.partition("="))
         if not equals:
             raise ConfigError("plan", place="--set", found=repr(one), expected="KEY=VALUE")
         if key in found:
             raise ConfigError("plan", place="--set", found=f"{key} twice", expected="once")
-        found[key] = value
+        found[key] = exact(value, name=f"--set {key}")
     return found
 
 
@@ -171,7 +176,7 @@ def _wanted(given: Sequence[str]) -> dict[tuple[str, str], float] | None:
     return found or None
 
 
-def _toml(settings: TopDown) -> str:
+def _toml(settings: Any) -> str:
     """Shares as tables of a config."""
     levels = settings.level_shares or ()
     lines = ["[mechanism.levels]", *(f'"{level}" = "{share}"' for level, share in levels)]
@@ -194,12 +199,8 @@ def _plain(one: ExpectedError) -> dict[str, Any]:
 
 
 def _show(rows: Mapping[str, Sequence[ExpectedError]], counted: str) -> None:
-    from rich.console import Console
 
-    from headcount.cli.reading import NARROW, table_of
-
-    console = Console(highlight=False, emoji=False, markup=False)
-    console.width = max(console.width, NARROW)
+    console = plain_console()
     for name, those in rows.items():
         typer.echo(f"{name}:\n")
         shown = [

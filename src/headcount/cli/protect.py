@@ -1,4 +1,4 @@
-"""``headcount protect``: make a release."""
+"""``headcount protect`` and ``headcount estimate``: make a release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json, progress_of
 
 
 def protect(
@@ -18,7 +18,10 @@ def protect(
     progress_file: ProgressFile = None,
     only_if: Annotated[
         str,
-        typer.Option(help="Run only if the config is still the one you checked: its SHA-256."),
+        typer.Option(
+            hidden=True,  # for the studio
+            help="Run only if the config is still the one you checked: its SHA-256.",
+        ),
     ] = "",
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.
@@ -44,34 +47,65 @@ def protect(
       [run]
       out = "runs/first"
     """
-    from headcount.cli.options import print_json, progress_of
     from headcount.progress import fault_noted
-    from headcount.release.store import guarantee_from_json, read_receipt
     from headcount.run.protect import protect_run
 
     progress = progress_of(quiet=quiet or as_json, file=progress_file)
     with fault_noted(progress_file):
         path = protect_run(config, engine=engine, progress=progress, only_if=only_if)
-    receipt = read_receipt(path / "release")
+    _show_release(path, as_json=as_json, quiet=quiet)
+
+
+def estimate(
+    config: Annotated[Path, typer.Argument(help="A TOML file; see docs/measurements.md.")],
+    engine: OnEngine = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate counts from published noisy measurements alone: no data, no noise, nothing spent.
+
+    The same command resumes an unfinished run. From the measurements of a run of topdown, and with
+    its settings, the release is the one that the run made.
+
+    Example config:
+
+    \b
+      [measurements]
+      folder = "first/release/measurements"
+      [run]
+      out = "again"
+    """
+    from headcount.run.estimate import estimate_run
+
+    path = estimate_run(config, engine=engine, progress=progress_of(quiet=quiet or as_json))
+    _show_release(path, as_json=as_json, quiet=quiet)
+
+
+def _show_release(run: Path, *, as_json: bool, quiet: bool) -> None:
+    """Where a release is, and what it promises."""
+    from headcount.release.store import guarantee_from_json, read_receipt
+
+    receipt = read_receipt(run / "release")
     sentences = guarantee_from_json(receipt["guarantee"]).sentences()
+    negative = receipt.get("negative_counts", {})
     if as_json:
         print_json(
             {
-                "release": path / "release",
+                "release": run / "release",
                 "guarantee": receipt["guarantee"],
                 "in_words": sentences,
-                "negative_counts": receipt.get("negative_counts", {}),
+                "negative_counts": negative,
             }
         )
         return
-    typer.echo(f"release: {path / 'release'}")
+    typer.echo(f"release: {run / 'release'}")
     if quiet:
         return
     for sentence in sentences:
         typer.echo(f"  {sentence}")
     below = [
         f"{found['negative']:,} of {found['counts']:,} counts at {level!r}"
-        for level, found in receipt.get("negative_counts", {}).items()
+        for level, found in negative.items()
         if found["negative"]
     ]
     if below:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli.options import OnEngine, Quiet
+from headcount.cli.options import OnEngine, Quiet, progress_of
 from headcount.engines import EngineName
 
 if TYPE_CHECKING:
-    from headcount.comparison.options import Given
-    from headcount.comparison.study import Study
+    from headcount.comparison.study import Given, Study
 
 
 class Studies(TyperGroup):
@@ -67,7 +66,6 @@ def command(study: Study) -> Any:
         quiet: bool = False,
         **typed: Any,
     ) -> None:
-        from headcount.cli.options import progress_of
         from headcount.run.study import run_study
 
         settings = study.settings(**{one.field: one.read(typed[one.field]) for one in options})

@@ -25,7 +25,7 @@ from zipfile import BadZipFile, ZipFile
 
 import polars as pl
 
-from headcount.engines.handed import remove_left_behind
+from headcount.engines import remove_left_behind
 from headcount.errors import InputError
 from headcount.files import close_folder, make_private, write_bytes_atomic
 from headcount.registry import STUDIES, entry_points

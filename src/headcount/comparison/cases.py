@@ -20,12 +20,10 @@ import polars as pl
 from headcount.attacks import Attack
 from headcount.comparison.cache import FRAMES, Codec, Frames
 from headcount.comparison.study import Work
-from headcount.engines.handed import handed_folder
-from headcount.engines.protocol import Engine, InOrder
+from headcount.engines import Engine, InOrder, handed_folder
 from headcount.errors import InputError
-from headcount.evaluation import Metric
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.truth import MadeTruth, Truth
+from headcount.evaluation import Metric, Truth
+from headcount.evaluation.evaluate import attack
 from headcount.mechanisms import Chain, Context, Mechanism, mechanism_digest, protect_runs
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release import Release
@@ -108,9 +106,7 @@ def releases(
     noise = seeded_noise(chain, seed=seed, digest=data.digest, words=case.words, label=case.label)
     with handed_folder(within) as internal:
         protected = chain.cut(data).counts
-        truth = MadeTruth(
-            counts=data.counts, protected=protected, folders=(internal,), mechanism=chain
-        )
+        truth = Truth(counts=data.counts, protected=protected, folders=(internal,), mechanism=chain)
         context = Context(engine=engine or InOrder(), curator=internal)
         wanted = case.runs if runs is None else runs
         once = not chain.draws_noise

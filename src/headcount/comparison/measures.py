@@ -18,19 +18,18 @@ from headcount.attacks.reidentification import Reidentify
 from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Released, labelled
 from headcount.comparison.settings import Preset
-from headcount.engines.protocol import Engine
+from headcount.engines import Engine
 from headcount.errors import HeadcountError
-from headcount.evaluation import Metric
-from headcount.evaluation.answers import shown_as_tables
-from headcount.evaluation.attacked import RecordsAgree, attack
+from headcount.evaluation import Metric, Truth
+from headcount.evaluation.answers import Breakdown, break_down, shown_as_tables
+from headcount.evaluation.attacked import RecordsAgree
 from headcount.evaluation.audit import Audit
-from headcount.evaluation.breakdown import Breakdown, break_down
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
+from headcount.evaluation.evaluate import attack
 from headcount.evaluation.part import some_of
 from headcount.evaluation.suppressed import withheld_frame
 from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
 from headcount.evaluation.tally import CellSet
-from headcount.evaluation.truth import MadeTruth
 from headcount.privacy import UnitOfPrivacy
 from headcount.release import Release, TablesRelease
 from headcount.tabulate import Counts
@@ -178,7 +177,7 @@ class Measuring:
         part = small_part(one.truth.protected)
         promised = replace(one.release.guarantee, losses=(loss,))
         audit = Audit(runs=self.preset.audit_runs, answers=AUDIT_ANSWERS)
-        truth = MadeTruth(counts=part, protected=part, mechanism=chain)
+        truth = Truth(counts=part, protected=part, mechanism=chain)
         small = replace(one, truth=truth, release=replace(one.release, guarantee=promised))
         return self._metric(small, audit, AUDIT, reasons, _audit_rows)
 
@@ -232,7 +231,8 @@ def small_part(counts: Counts) -> Counts:
     if quarters is not None:
         occupied, vacant = quarters.occupied[leaves], quarters.vacant[leaves]
         quarters = replace(quarters, geography=part, occupied=occupied, vacant=vacant)
-    return replace(counts, geography=part, matrix=counts.matrix[leaves], quarters=quarters)
+    domain = replace(counts.domain, geography=part)
+    return replace(counts, domain=domain, matrix=counts.matrix[leaves], quarters=quarters)
 
 
 def _epl_rows(table: pl.DataFrame) -> pl.DataFrame:

@@ -13,16 +13,14 @@ from functools import partial
 from typing import Any
 
 from headcount.comparison.settings import DELTA, Settings
-from headcount.counted import CountsOf
+from headcount.domain import Domain
 from headcount.errors import HeadcountError
-from headcount.geography import Geography
-from headcount.mechanisms import Chain, Identity, Mechanism, Sampling
-from headcount.memory import gib, memory_limit
+from headcount.mechanisms import Chain, ChainDesign, Identity, Mechanism, Sampling
 from headcount.privacy import DEFAULT_UNIT, Guarantee, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.privacy.loss import ApproximateLoss, decimal
+from headcount.processes import gib, memory_limit
 from headcount.registry import MECHANISMS
-from headcount.schema import Schema
 
 NONE = "no protection"
 OWN = "as configured"
@@ -30,24 +28,18 @@ _NEIGHBOURS = ("count_housemates", "largest_household")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Domain:
+class ComparedDomain(Domain):
     """What is public about a population, and whose losses are compared.
 
     where
         households   whether it is known who lives with whom
-        read_off     what of the domain was read from the data
         unit         the one unit of privacy of the comparison
         neighbours   what mechanisms with a loss are told besides: ``largest_household``, ...
-        counted      what the counts are of
     """
 
-    schema: Schema
-    geography: Geography
     households: bool = False
-    read_off: tuple[str, ...] = ()
     unit: UnitOfPrivacy = DEFAULT_UNIT
     neighbours: Mapping[str, Any] = field(default_factory=dict)
-    counted: CountsOf = CountsOf.PEOPLE
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +55,12 @@ class Way:
     name: str
     method: str
     strength: str
-    mechanism: Chain
+    design: ChainDesign
+
+    @property
+    def mechanism(self) -> Chain:
+        """The chain."""
+        return self.design.chain
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class Offered:
 
 def offered(
     settings: Settings,
-    domain: Domain,
+    domain: ComparedDomain,
     *,
     own: Mechanism | None = None,
     cases: Mapping[str, Mechanism] | None = None,
@@ -106,12 +103,12 @@ def offered(
     def add(name: str, method: str, strength: str, make: Callable[[], Mechanism]) -> None:
         try:
             chain = Chain.of(make())
-            refuse_domain(chain, domain)
+            design = fitted(chain, domain)
         except HeadcountError as error:
             left_out.append(LeftOut(name, str(error)))
             return
         if not any(way.mechanism == chain for way in made.values()):
-            made[name] = Way(name=name, method=method, strength=strength, mechanism=chain)
+            made[name] = Way(name=name, method=method, strength=strength, design=design)
 
     add(NONE, "identity", "none", Identity)
     for name, mechanism in (cases or {}).items():
@@ -128,19 +125,18 @@ def offered(
     return Offered(ways=tuple(made.values()), left_out=tuple(left_out), own="".join(same))
 
 
-def refuse_domain(chain: Chain, domain: Domain) -> None:
-    """Refuse what does not fit schema, geography, kind of population or machine."""
-    schema, geography = domain.schema, domain.geography
+def fitted(chain: Chain, domain: ComparedDomain) -> ChainDesign:
+    """The chain on the domain; what does not fit it or the machine is refused."""
     for step in chain.steps:
         if step.needs_households and not domain.households:
             raise _Unfit("it swaps whole households, and who lives with whom is not known here")
-    chain.guarantee(schema, geography)
-    chain.plan(schema, geography)
-    tables, most = chain.table_bytes(schema, geography), memory_limit()
+    design = chain.on(domain)
+    tables, most = design.table_bytes, memory_limit()
     if tables > most:
         raise _Unfit(
             f"its tables need up to {gib(tables)} at once, and this machine has {gib(most)}"
         )
+    return design
 
 
 class _Unfit(HeadcountError):
@@ -151,7 +147,7 @@ Strengths = Iterator[tuple[str, Callable[[], Mechanism]]]
 
 
 def _strengths(
-    method: str, settings: Settings, domain: Domain, left_out: list[LeftOut]
+    method: str, settings: Settings, domain: ComparedDomain, left_out: list[LeftOut]
 ) -> Strengths:
     """The strengths at which a method is tried; an unknown method is an error at once."""
     kind: Any = MECHANISMS.get(method, source="compare", place="--methods")
@@ -192,7 +188,7 @@ def _strengths(
         yield "", kind
 
 
-def _swap_settings(method: str, domain: Domain) -> dict[str, Any]:
+def _swap_settings(method: str, domain: ComparedDomain) -> dict[str, Any]:
     if method == "targeted-swapping":
         return {"risk_variables": domain.schema.names}
     if method == "person-swapping":
@@ -250,9 +246,6 @@ def stated(guarantee: Guarantee, unit: UnitOfPrivacy) -> Stated:
     return Stated(words=str(loss), epsilon=float(loss.amount))
 
 
-def promises(ways: Sequence[Way], domain: Domain) -> dict[str, Stated]:
+def promises(ways: Sequence[Way], domain: ComparedDomain) -> dict[str, Stated]:
     """What each case promises: known from settings and public domain alone."""
-    return {
-        way.name: stated(way.mechanism.guarantee(domain.schema, domain.geography), domain.unit)
-        for way in ways
-    }
+    return {way.name: stated(way.design.guarantee, domain.unit) for way in ways}

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from headcount.comparison.measures import AUDITED_UNITS, EVERYBODY
+from headcount.comparison.run import ALL_SIZES, at_lowest
 from headcount.comparison.study import Findings
-from headcount.comparison.tables import ALL_SIZES, at_lowest
-from headcount.counted import CountsOf
-from headcount.evaluation.breakdown import EVERY_CELL, EVERYONE
+from headcount.domain import CountsOf
+from headcount.evaluation.answers import EVERY_CELL, EVERYONE
 from headcount.report.model import HEAT_STEPS
 
 MOST_CURVES = 24

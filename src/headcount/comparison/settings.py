@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
 from headcount.errors import ConfigError, one_of
 from headcount.evaluation.tally import CellSet, check_cells
 from headcount.privacy import UnitOfPrivacy, unit_of_privacy

@@ -11,10 +11,9 @@ from typing import Annotated, Any
 
 from headcount.config.settings import OutputSettings
 from headcount.errors import ConfigError, did_you_mean
-from headcount.fields import FilePath
-from headcount.numbers import shown
+from headcount.fields import FilePath, shown
+from headcount.files import read_toml
 from headcount.schema.load import SchemaFile
-from headcount.toml_files import read_toml
 from headcount.topdown.mechanism import TopDown
 from headcount.typed import from_table, located, shaping, to_table
 

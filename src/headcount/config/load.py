@@ -19,12 +19,12 @@ from headcount.config.settings import (
 )
 from headcount.errors import ConfigError, did_you_mean
 from headcount.evaluation import Metric
+from headcount.fields import shown
+from headcount.files import read_toml
 from headcount.mechanisms import PostTabular, PreTabular
-from headcount.numbers import shown
 from headcount.population import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
-from headcount.toml_files import read_toml
 from headcount.typed import from_table, located, shaping, to_table
 
 C = TypeVar("C", Config, ComparisonConfig)

@@ -13,7 +13,7 @@ from headcount.config.load import LISTS
 from headcount.config.settings import Config, ConfigCase, ConfigChoice, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
-from headcount.typed import PRESET, presets, to_table
+from headcount.typed import PRESET, hidden_keys, presets, to_table
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -118,6 +118,9 @@ class _Schemas(GenerateJsonSchema):
             one.pop("title", None)
             if name in said:
                 one["description"] = said[name]
+        if hidden := hidden_keys(cls):  # allowed by their names, which no editor then offers
+            properties = made["properties"]
+            made["patternProperties"] = {f"^{name}$": properties.pop(name) for name in hidden}
         if presets(cls):
             about = "settings that others have used; keys beside it replace its own"
             made["properties"][PRESET] = {"enum": list(presets(cls)), "description": about}

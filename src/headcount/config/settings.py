@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from headcount.attacks import Attack
 from headcount.engines import EngineName
 from headcount.errors import ConfigError
 from headcount.evaluation import Metric
-from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI
+from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI, Pairs
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population import Source
 from headcount.registry import MECHANISMS, POPULATIONS
@@ -211,3 +212,22 @@ class Config:
                 expected="none: a sum that took no part in the protection can give a withheld "
                 "count away; list the tables that are wanted under [mechanism] tables",
             )
+
+
+def paths_in(value: object) -> Iterator[Path]:
+    """The paths in a config, or in any part of it."""
+    if isinstance(value, Path):
+        yield value
+    elif is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            found = getattr(value, one.name)
+            # Two keys hold text that may be a path: a schema of ours has a name without a folder.
+            text = one.name in ("schema", "workspace") and isinstance(found, str)
+            if text and (one.name == "workspace" or "/" in found):
+                yield Path(found)
+            yield from paths_in(found)
+    elif isinstance(value, tuple | list | Pairs):
+        for part in value:
+            yield from paths_in(part)
+    elif isinstance(value, dict):
+        yield from paths_in(list(value.values()))

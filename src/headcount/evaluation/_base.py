@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import singledispatch
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Protocol
 
-from headcount.errors import HeadcountError
-from headcount.evaluation.truth import Truth
+from headcount.errors import HeadcountError, InputError
+from headcount.mechanisms import Chain, Mechanism
+from headcount.population import Population
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.figures import Axis
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Column
+from headcount.tabulate import Counts, Query, tabulate
 
 LEVEL = Column(key="level", label="Level")
 QUERY = Column(key="query", label="Counts by")
@@ -23,6 +26,89 @@ QUERY = Column(key="query", label="Counts by")
 def by_level(levels: Sequence[str]) -> Axis:
     """The axis of a figure by geographic level."""
     return Axis(column="level", title="Level, from the whole down", names=tuple(levels))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Truth:
+    """The curator's side of a release; whatever is computed from it is confidential.
+
+    where
+        counts      everybody: what a release is scored against
+        protected   what the mechanism was given: ``counts``, or fewer where households were cut
+        folders     where runs left what only the curator may see
+        mechanism   how the release was made, which metrics may run again; None if not known
+    """
+
+    counts: Counts
+    protected: Counts
+    folders: tuple[Path, ...] = ()
+    mechanism: Mechanism | None = None
+
+    def __repr__(self) -> str:
+        return f"<Truth: {self.counts!r}>"
+
+    @classmethod
+    def of(cls, people: Truth | Population | Counts) -> Truth:
+        """The truth of a population, or as it is."""
+        if isinstance(people, Truth):
+            return people
+        if not isinstance(people, Population | Counts):
+            raise InputError(
+                "truth",
+                found=f"a {type(people).__name__}",
+                expected="the Population that was protected, after the release",
+            )
+        counts = tabulate(people) if isinstance(people, Population) else people
+        return Truth(counts=counts, protected=counts)
+
+    def made_by(self, mechanism: Mechanism) -> Truth:
+        """The same, and the mechanism that made the release."""
+        return replace(self, mechanism=mechanism)
+
+    def on(self, release: Release) -> Truth:
+        """The same as far as a release tells it: its attributes, and levels down to its lowest."""
+        if self.counts.schema == release.schema and self.counts.level == release.geography.leaf:
+            return self
+        return replace(
+            self,
+            counts=_seen(self.counts, release),
+            protected=_seen(self.protected, release),
+        )
+
+    @property
+    def knows_mechanism(self) -> bool:
+        """Whether it is known how the release was made."""
+        return self.mechanism is not None
+
+    def chain(self) -> Chain:
+        """How the release was made; an error if that is not known."""
+        if self.mechanism is None:
+            raise InputError(
+                "truth", found="no mechanism", expected="the one that made the release (made_by)"
+            )
+        return Chain.of(self.mechanism)
+
+    def files(self, name: str) -> dict[str, Path]:
+        """Files of that name left for the curator: by the run (""), or by a step of its chain."""
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            own = folder / name
+            found |= {"": own} if own.exists() else {}
+            found |= {path.parent.name: path for path in sorted(folder.glob(f"*/{name}"))}
+        return found
+
+
+def _seen(counts: Counts, release: Release) -> Counts:
+    """Counts by the attributes of a release, of the units of its lowest level."""
+    leaf = release.geography.leaf
+    answer = Query("release", release.schema.names).matrix(counts.schema)
+    return replace(
+        counts,
+        domain=replace(counts.domain, schema=release.schema, geography=release.geography),
+        level=leaf,
+        matrix=(counts.at(leaf).matrix @ answer).tocsr(),
+        quarters=None,
+    )
 
 
 class NotFeasible(HeadcountError):
@@ -53,46 +139,36 @@ class Metric(ABC):
         """The metric of a release that it supports; ``NotFeasible`` if it cannot end."""
 
 
-@singledispatch
+def known_release(release: object) -> Release:
+    """The release itself; anything else in its place is an error."""
+    if not isinstance(release, Release):
+        raise InputError(
+            "release",
+            found=f"a {type(release).__name__}",
+            expected="a release first, and then the population that it was made from",
+        )
+    return release
+
+
 def publishes_counts(release: Release) -> Support:
     """Whether a release has counts of every unit and cell, rather than tables with gaps."""
-    return Support("the release publishes tables, not counts of every unit and cell")
+    if not isinstance(release, CountsRelease):
+        return Support("the release publishes tables, not counts of every unit and cell")
+    return Support("some counts are missing from the release" if release.missing else "")
 
 
-@publishes_counts.register
-def _(release: CountsRelease) -> Support:
-    if release.missing:
-        return Support("some counts are missing from the release")
-    return SUPPORTED
-
-
-@singledispatch
 def publishes_some_counts(release: Release) -> Support:
     """Whether a release has counts of units and cells, be it not of all."""
-    return publishes_counts(release)  # which says why not
+    return SUPPORTED if isinstance(release, CountsRelease) else publishes_counts(release)
 
 
-@publishes_some_counts.register
-def _(release: CountsRelease) -> Support:
-    return SUPPORTED
-
-
-@singledispatch
 def publishes_tables(release: Release) -> Support:
     """Whether a release has tables, with cells withheld or counts changed."""
-    return Support("the release has no published tables")
-
-
-@publishes_tables.register
-def _(release: CountsRelease) -> Support:
-    if release.missing:
+    if isinstance(release, TablesRelease):
+        return SUPPORTED
+    if release.as_counts().missing:
         return Support("the release lacks some counts, without tables that say which it withholds")
     return Support("the release publishes every count: it withholds nothing")
-
-
-@publishes_tables.register
-def _(release: TablesRelease) -> Support:
-    return SUPPORTED
 
 
 def withholds_cells(release: Release) -> Support:
@@ -107,3 +183,33 @@ def changes_counts(release: Release) -> Support:
     if (tables := publishes_tables(release)) and not release.as_tables().changed:
         return Support("the tables withhold cells: every count that they publish is as it is")
     return tables
+
+
+class _Supports(Protocol):
+    def __call__(self, release: Release, truth: Truth) -> Support: ...
+
+
+def needs(
+    published: Callable[[Release], Support],
+    *,
+    attributes: Sequence[str] = (),
+    below_the_whole: bool = False,
+) -> _Supports:
+    """What ``supports`` of a metric is that needs no more than this of a release.
+
+    where
+        published         what it must publish
+        attributes        of the schema
+        below_the_whole   whether it needs a level there
+    """
+
+    def supports(release: Release, truth: Truth) -> Support:
+        if not (found := published(release)):
+            return found
+        if missing := [name for name in attributes if name not in release.schema.names]:
+            return Support(f"the schema has no attribute {' and no '.join(missing)}")
+        if below_the_whole and len(release.geography.levels) < 2:
+            return Support("there is no level below the whole")
+        return SUPPORTED
+
+    return supports

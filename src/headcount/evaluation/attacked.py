@@ -1,107 +1,50 @@
-"""Attacks scored: what was claimed without the truth, then compared with it."""
+"""Attacks scored: what was claimed without the truth, then compared with it.
+
+A link is *confirmed* if the released row is of the same individual and its secret is that of the
+individual in truth. "The same individual" can be read in three ways, which differ once people were
+swapped:
+
+    slot     the released row stands in the person's own place, whoever's record it now holds
+    person   the released row holds the person's own record, wherever it now stands
+    value    any row: what counts is that the secret is learnt
+
+At a swap rate of 1 nobody is confirmed by *person*, by construction. Only *slot* can give the
+rates above zero that Christ, Radway & Bellovin (2022, figure 11) publish there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
-from headcount.attacks.averaging import AveragedCounts
-from headcount.attacks.differencing import Slivers
-from headcount.attacks.margin_gaps import RevealedChange
+from headcount.attacks import ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.reconstruction import Rebuilt
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
 from headcount.attacks.reidentification import Matches
-from headcount.engines.protocol import Engine
 from headcount.errors import InputError
-from headcount.evaluation.agreement import agreement, by_size
-from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
-from headcount.evaluation.reidentified import ALL, GUESS_WORDS, beside_guesses, reidentified
-from headcount.evaluation.truth import Truth
-from headcount.population import Population
-from headcount.release import Release, TablesRelease
+from headcount.evaluation.part import Part, TruePeople
+from headcount.evaluation.reidentified import (
+    ALL,
+    GUESS_WORDS,
+    agreement,
+    beside_guesses,
+    by_size,
+    reidentified,
+)
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
-from headcount.tabulate import Counts
-from headcount.tabulate.published.codings import find_attribute
+from headcount.tabulate.codings import find_attribute
 
-
-def attack(
-    release: Release,
-    truth: Truth | Population | Counts,
-    kind: Attack,
-    *,
-    engine: Engine | None = None,
-) -> Finding:
-    """Attack a release with all that an attacker could know of people, and score the claims.
-
-    The attacker knows where everybody lives, the attributes that the attack says it knows, and the
-    settings by which counts of tables were changed, where the truth side knows how.
-    """
-    release = known_release(release).unweighted()
-    truth = Truth.of(truth)
-    release = with_settings(release, truth)
-    if isinstance(kind, type) or not isinstance(kind, Attack):
-        raise InputError(
-            "attack",
-            found=f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r}",
-            expected="an attack with its settings, such as Link() or Reconstruct()",
-        )
-    if not (support := kind.supports(release)):
-        raise InputError(
-            f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
-        )
-    finding = _made(release, truth, kind, engine)
-    other = kind.uninformed(release)
-    if other is not None and isinstance(finding, Attacked):
-        return replace(finding, beside=_made(release, truth, other, engine))
-    return finding
-
-
-def _made(release: Release, truth: Truth, kind: Attack, engine: Engine | None) -> Finding:
-    """One attack, and what its claims are worth."""
-    release = kind.read(release)
-    if kind.whole:
-        part = whole_of(release, leaves=kind.leaves)
-    else:
-        part = part_of(release, truth.counts, most=kind.limit(release))
-    people = TruePeople.of(truth.counts, part.release.geography)
-    known = people.known(kind.knows(release.schema))
-    return score_claims(kind.run(part.release, known, engine=engine), people, part)
-
-
-def known_release(release: object) -> Release:
-    """The release itself; anything else in its place is an error."""
-    if not isinstance(release, Release):
-        raise InputError(
-            "release",
-            found=f"a {type(release).__name__}",
-            expected="a release first, and then the population that it was made from",
-        )
-    return release
-
-
-@singledispatch
-def with_settings(release: Release, truth: Truth) -> Release:
-    """A release as an attacker has it who knows how it was made, where the truth side does."""
-    return release
-
-
-@with_settings.register
-def _(release: TablesRelease, truth: Truth) -> Release:
-    if not release.changed or not truth.knows_mechanism:
-        return release
-    chain = truth.chain()
-    known = chain.last.known_change() if chain.weight == 1 else None
-    published = tuple(replace(one, known=known) for one in release.published)
-    return replace(release, published=published)
+IdentityRule = Literal["slot", "person", "value"]
+IDENTITY_RULES: tuple[IdentityRule, ...] = get_args(IdentityRule)
 
 
 @singledispatch
@@ -269,18 +212,11 @@ def _with_people(table: pl.DataFrame) -> pl.DataFrame:
 
 def agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFrame:
     """Agreement by size of unit, in per cent of people."""
-    return pl.DataFrame(
-        [
-            {
-                "blocks": name,
-                "people": one.people,
-                "records": one.records,
-                "exact_percent": one.exact_percent,
-                "binned_percent": one.binned_percent,
-            }
-            for name, one in agreement(records, truth, blocks=leaves).items()
-        ]
-    )
+    found = agreement(records, truth, blocks=leaves)
+    percents = {
+        f"{one}_percent": 100 * pl.col(one) / pl.col("people") for one in ("exact", "binned")
+    }
+    return found.select("blocks", "people", "records", **percents)
 
 
 def rebuilt_frame(claims: Rebuilt, truth: Records) -> pl.DataFrame:
@@ -443,38 +379,6 @@ def matches_frame(claims: Matches, truth: Records) -> pl.DataFrame:
     )
 
 
-@score_claims.register
-def score_counts(claims: ClaimedCounts, people: TruePeople, part: Part) -> Finding:
-    """Counts that are claimed for certain, and whether they are right."""
-    from headcount.evaluation.counts_found import counts_found
-
-    return counts_found(claims, people, part)
-
-
-@score_claims.register
-def score_averages(claims: AveragedCounts, people: TruePeople, part: Part) -> Finding:
-    """Counts that averaging recovers, beside theory."""
-    from headcount.evaluation.counts_averaged import counts_averaged
-
-    return counts_averaged(claims, people, part)
-
-
-@score_claims.register
-def score_revealed(claims: RevealedChange, people: TruePeople, part: Part) -> Finding:
-    """The largest change that is proved, beside those that were made."""
-    from headcount.evaluation.change_revealed import change_revealed
-
-    return change_revealed(claims, people, part)
-
-
-@score_claims.register
-def score_slivers(claims: Slivers, people: TruePeople, part: Part) -> Finding:
-    """Counts of pieces that are claimed for certain, and whether they are right."""
-    from headcount.evaluation.counts_found import slivers_found
-
-    return slivers_found(claims, people, part)
-
-
 def _modes(unit: Ints, value: Ints) -> Ints:
     """For each person the most frequent value of the unit, the smaller of two."""
     if not len(unit):
@@ -508,3 +412,93 @@ def _by_size(frame: pl.DataFrame, series: list[str], *, name: str, y: str, capti
             series="what",
         ),
     )
+
+
+def confirmed_links(
+    row: Ints,
+    *,
+    rule: IdentityRule,
+    secret: ArrayLike,
+    released_secret: ArrayLike,
+    origin: ArrayLike | None = None,
+    slot: ArrayLike | None = None,
+) -> Flags:
+    """For each public row, whether its match is right: ``row`` is the released one, or -1.
+
+    where
+        secret            the true Hispanic origin of each public row
+        released_secret   Hispanic origin of each released row
+        origin            for each released row, whose record it holds: the position where that
+                          record stood before the swap, -1 for a record from outside the table;
+                          None if nothing was swapped
+        slot              for each public row its own place in the released table; None if the
+                          public rows stand in the order of the released ones
+    """
+    truth, seen = np.asarray(secret), np.asarray(released_secret)
+    own = np.arange(len(truth)) if slot is None else np.asarray(slot)
+    of_row = np.arange(len(seen)) if origin is None else np.asarray(origin)
+    for name, array, length in (
+        ("secret", truth, len(row)),
+        ("slot", own, len(row)),
+        ("origin", of_row, len(seen)),
+    ):
+        if len(array) != length:
+            raise InputError(
+                "linkage risk", place=name, found=f"{len(array)} rows", expected=f"{length}"
+            )
+    if rule not in IDENTITY_RULES:
+        raise InputError(
+            "linkage risk", place="rule", found=repr(rule), expected=" or ".join(IDENTITY_RULES)
+        )
+    right = np.zeros(len(row), dtype=bool)
+    claimed = np.flatnonzero(row >= 0)
+    found = row[claimed]
+    same = np.ones(len(claimed), dtype=bool)
+    if rule == "slot":
+        same = found == own[claimed]
+    elif rule == "person":
+        same = of_row[found] == own[claimed]
+    right[claimed] = same & (seen[found] == truth[claimed])
+    return right
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrueSecrets:
+    """What is true of linked people (see ``confirmed_links``): origin and slot, if known."""
+
+    secret: ArrayLike
+    released: ArrayLike
+    origin: Ints | None
+    slot: Ints | None
+
+    @property
+    def rules(self) -> tuple[IdentityRule, ...]:
+        """The readings of "the same individual" that can be told."""
+        known = {"value": True, "person": self.origin is not None, "slot": self.slot is not None}
+        return tuple(rule for rule in get_args(IdentityRule)[::-1] if known[rule])
+
+
+def linked_frame(row: Ints, truth: TrueSecrets) -> pl.DataFrame:
+    """Links scored by each rule that is known: the released row of each person, or -1."""
+    made, matched = [], int((row >= 0).sum())
+    for rule in truth.rules:
+        right = confirmed_links(
+            row,
+            rule=rule,
+            secret=truth.secret,
+            released_secret=truth.released,
+            origin=truth.origin,
+            slot=truth.slot if rule == "slot" else None,
+        )
+        found = int(right.sum())
+        made.append(
+            {
+                "identity_rule": rule,
+                "people": len(row),
+                "matched": matched,
+                "confirmed": found,
+                "percent": 100 * found / len(row) if len(row) else float("nan"),
+                "precision": found / matched if matched else float("nan"),
+            }
+        )
+    return pl.DataFrame(made)

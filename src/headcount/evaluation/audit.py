@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Floats
 from headcount.errors import ConfigError, HeadcountError
-from headcount.evaluation._base import Metric, NotFeasible, publishes_counts
+from headcount.evaluation._base import Metric, NotFeasible, Truth, publishes_counts
 from headcount.evaluation.epsilon_bounds import AuditBound, DirectEstimate, audit, direct
-from headcount.evaluation.truth import Truth
-from headcount.mechanisms import Chain, Tabulated
+from headcount.mechanisms import Chain, ChainDesign, Tabulated
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
 from headcount.progress import Progress, silent
@@ -90,7 +89,7 @@ class Audit(Metric):
         bound = audit(*outputs, confidence=self.confidence, seed=self.seed)
         equal, _ = direct(outputs[0][:, 0], outputs[1][:, 0], exact_d=pair.exact)
         return Audited(
-            counted=truth.counts.counted,
+            counted=truth.counts.domain.counted,
             table=_row(loss, bound),
             bound=bound,
             estimate=equal,
@@ -104,8 +103,8 @@ class Audit(Metric):
         """As many runs as the answers allow, of either database the same number."""
         counts = pair.counts
         size = counts.matrix.shape[0] * counts.schema.size
-        plan = mechanism.plan(counts.schema, counts.geography)
-        each = max(size, sum(one.entries * one.draws for one in plan))
+        design = mechanism.on(counts.domain)
+        each = max(size, sum(one.entries * one.draws for one in design.plan))
         runs = min(self.runs, self.answers // (2 * each))
         if runs < FEWEST_RUNS:
             raise NotFeasible(
@@ -119,23 +118,23 @@ class Audit(Metric):
             some = range(first, min(first + at_once, runs))
             made.append(
                 (
-                    self._run(mechanism, pair.data, pair, some, b"audit: the data"),
-                    self._run(mechanism, pair.other, pair, some, b"audit: a neighbour"),
+                    self._run(design, pair.data, pair, some, b"audit: the data"),
+                    self._run(design, pair.other, pair, some, b"audit: a neighbour"),
                 )
             )
         return np.concatenate([d for d, _ in made]), np.concatenate([d for _, d in made])
 
     def _run(
         self,
-        mechanism: Chain,
+        design: ChainDesign,
         data: Tabulated,
         pair: NeighbouringRuns,
         runs: range,
         label: bytes,
     ) -> Floats:
         """Released leaf counts of the cells where the databases differ: runs x cells."""
-        noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
-        made = mechanism.outcomes(data, noise, runs=runs)
+        noise = KeyedNoise(RunKey.from_seed(self.seed), design.chain.name, label, b"audit")
+        made = design.outcomes(data, noise, runs=runs)
         rows = (
             _dense(one[[pair.unit]])[0]
             for outcome in made
@@ -171,7 +170,7 @@ class NeighbouringRuns:
         """Whether the mechanism takes both. Why not is not said: it may tell a true count."""
         try:
             for data in (self.data, self.other):
-                mechanism.check(data)
+                mechanism.on(data.counts.domain).check(data)
         except HeadcountError:
             return False
         return True

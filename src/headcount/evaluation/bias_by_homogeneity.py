@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Ints
 from headcount.errors import InputError
-from headcount.evaluation._base import LEVEL, Metric, NotFeasible, publishes_counts
-from headcount.evaluation.truth import Truth
+from headcount.evaluation._base import LEVEL, Metric, NotFeasible, Truth, publishes_counts
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, band_chart
@@ -54,7 +53,7 @@ class BiasByHomogeneity(Metric):
         if len(names) < 2:
             return Support(
                 "the schema has fewer than two attributes to distinguish kinds of "
-                f"{truth.counts.counted}"
+                f"{truth.counts.domain.counted}"
             )
         if cells > MOST_CELLS:
             return Support(
@@ -105,7 +104,7 @@ class BiasByHomogeneity(Metric):
                     }
                 )
         if not rows:
-            raise NotFeasible(f"no place has any {truth.counts.counted}")
+            raise NotFeasible(f"no place has any {truth.counts.domain.counted}")
         table = pl.DataFrame(rows, schema_overrides={"standard_error": pl.Float64})
         return Bias(table=table, kinds=names, cells=int(np.prod(shape)), levels=levels)
 

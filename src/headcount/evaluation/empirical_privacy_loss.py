@@ -17,18 +17,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation._base import LEVEL, QUERY, Metric, NotFeasible, by_level, publishes_counts
+from headcount.evaluation._base import (
+    LEVEL,
+    QUERY,
+    Metric,
+    NotFeasible,
+    Truth,
+    by_level,
+    needs,
+    publishes_counts,
+)
 from headcount.evaluation.answers import tallied_answers
 from headcount.evaluation.calibration import Recipe, calibrate
 from headcount.evaluation.tally import finite_vector, quantile_of
-from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
-from headcount.report.finding import Finding, Support
+from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate import TOTAL
-from headcount.tabulate.query import CELLS
+from headcount.tabulate.counts import CELLS
 
 FEWEST = 100
 """Fewer errors hardly tell noise of one scale from another: EPL is then not calibrated."""
@@ -55,16 +63,13 @@ class EmpiricalPrivacyLoss(Metric):
 
     name = "empirical-privacy-loss"
     order = 40
+    supports = staticmethod(needs(publishes_counts))
     kernel_factor: float = Recipe.kernel_factor
     range_percentile: float = Recipe.range_percentile
     range_multiplier: float = Recipe.range_multiplier
     calibrated: bool = True
     seed: int = 0
     levels: tuple[str, ...] = ()
-
-    def supports(self, release: Release, truth: Truth) -> Support:
-        """Counts that can be off: of each the error is taken."""
-        return publishes_counts(release)
 
     @property
     def recipe(self) -> Recipe:

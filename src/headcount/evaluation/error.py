@@ -13,10 +13,9 @@ from typing import Any
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.evaluation._base import LEVEL, QUERY, Metric, by_level, publishes_some_counts
+from headcount.evaluation._base import LEVEL, QUERY, Metric, Truth, by_level, publishes_some_counts
 from headcount.evaluation.answers import group_names, tallied_answers
-from headcount.evaluation.tally import CELL_WORDS, CellSet, ComparedPairs, beside_size, check_cells
-from headcount.evaluation.truth import Truth
+from headcount.evaluation.tally import CELL_WORDS, CellSet, CountPairs, beside_size, check_cells
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, line_chart, point_chart
@@ -32,7 +31,7 @@ from headcount.report.model import (
 )
 from headcount.schema import Schema
 from headcount.tabulate import Counts, Query
-from headcount.tabulate.query import CELLS
+from headcount.tabulate.counts import CELLS
 
 _TERMINAL = {
     "query": "counts by",
@@ -81,11 +80,12 @@ class Error(Metric):
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Errors of the total, of each attribute and of every cell, at every level."""
-        scores = score(truth.counts, release, cells=self.cells)
+        errors, groups = score(truth.counts, release, cells=self.cells)
         return Errors(
-            counted=truth.counts.counted,
-            table=scores.errors,
-            scores=scores,
+            counted=truth.counts.domain.counted,
+            table=errors,
+            cells=self.cells,
+            groups=groups,
             levels=release.geography.levels,
             below_zero=release.negative_counts(),
             clipped=release.clipped_after_summing,
@@ -107,7 +107,8 @@ class Errors(Finding):
     value: str = "mean_absolute"
     value_words: str = "mean error, in {counted}, of the same counts"
 
-    scores: Scores
+    cells: CellSet
+    groups: pl.DataFrame
     levels: tuple[str, ...]
     below_zero: Mapping[str, Mapping[str, int]]
     clipped: bool
@@ -120,7 +121,7 @@ class Errors(Finding):
 
     def files(self) -> Mapping[str, pl.DataFrame]:
         """Errors by level and query, and by group."""
-        return {"errors": self.scores.errors, "groups": self.scores.groups}
+        return {"errors": self.table, "groups": self.groups}
 
     def _missing_words(self) -> str:
         if not self.missing:
@@ -203,7 +204,7 @@ class Errors(Finding):
     def notes(self) -> str:
         """The set of counts, and the words of the columns."""
         return (
-            f"counts: {CELL_WORDS[self.scores.cells]}. typical count: median of those that are not "
+            f"counts: {CELL_WORDS[self.cells]}. typical count: median of those that are not "
             f"0. error %: sum of the errors as a percentage of {self.counted}. lost: groups with "
             f"{self.counted}, released as 0 or less."
         )
@@ -228,7 +229,7 @@ class Errors(Finding):
                 ),
                 notes=self._column_words() + self._set_words(),
             ),
-            *(self._by_group() if self.scores.groups.height else ()),
+            *(self._by_group() if self.groups.height else ()),
             *self._missing(),
         )
 
@@ -268,7 +269,7 @@ class Errors(Finding):
         )
 
     def _by_group(self) -> tuple[Block, ...]:
-        shown = self.scores.groups.filter(pl.col("percent_of_mean").is_not_null()).with_columns(
+        shown = self.groups.filter(pl.col("percent_of_mean").is_not_null()).with_columns(
             series=pl.lit(f"errors / {self.counted}")
         )
         names = tuple(dict.fromkeys(shown["group"].to_list()))
@@ -293,7 +294,7 @@ class Errors(Finding):
                 ),
             ),
             table_from_frame(
-                self.scores.groups,
+                self.groups,
                 name="groups",
                 caption="Counts of each group, one per unit: their errors and typical size.",
                 columns=(
@@ -357,8 +358,8 @@ class Errors(Finding):
         return self.table.with_columns(query=pl.col("query").replace({CELLS: "every cell"}))
 
     def _set_words(self) -> str:
-        words = f"Counted here: {CELL_WORDS[self.scores.cells]}."
-        if self.scores.cells == "either":
+        words = f"Counted here: {CELL_WORDS[self.cells]}."
+        if self.cells == "either":
             words += " That set depends on the release: do not compare methods by these figures."
         return words
 
@@ -374,25 +375,13 @@ def _below_zero(level: str, found: Mapping[str, Any]) -> str:
     )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Scores:
-    """How far a release is from the truth.
-
-    Computed from the truth: for the curator, never for publication unless the data are public.
-
-    where
-        errors       a row for each level and query
-        groups       a row for each level and level of an attribute: the counts of that group, one
-                     a unit; empty for a schema without attributes
-    """
-
-    cells: CellSet
-    errors: pl.DataFrame
-    groups: pl.DataFrame
-
-
-def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores:
+def score(
+    counts: Counts, release: Release, *, cells: CellSet = "all"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compare released with exact counts on a set of counts: see ``headcount.evaluation.tally``.
+
+    Gives a row for each level and query, and one for each level and level of an attribute: the
+    counts of that group, one a unit; none for a schema without attributes.
 
     Structural zeros belong to no set. Where a release is to be clipped at 0 after summing, as the
     noisy histogram says of itself, its answers are.
@@ -408,26 +397,21 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
             errors.append({"level": level, "query": query.name, **_row(pairs)})
             if len(query.by) == 1:
                 groups += _group_rows(level, query, release.schema, pairs)
-    return Scores(
-        cells=cells,
-        errors=pl.DataFrame(errors, infer_schema_length=None),
-        groups=_frame(groups, errors),
-    )
+    return pl.DataFrame(errors, infer_schema_length=None), _frame(groups, errors)
 
 
-def _row(pairs: ComparedPairs) -> dict[str, Any]:
+def _row(pairs: CountPairs) -> dict[str, Any]:
     """Figures of a set of counts: what is counted, then its errors, then what is missing."""
-    error, size = asdict(pairs.summary()), asdict(beside_size(pairs))
+    error, size = asdict(pairs.summary()), beside_size(pairs)
     first = {"cells": error.pop("cells"), "n": error.pop("n")}
     sizes = {name: size.pop(name) for name in ("mean_count", "median_count")}
-    error.pop("sign")
     return {**first, **sizes, **error, **size}
 
 
 def _group_rows(
-    level: str, query: Query, schema: Schema, pairs: ComparedPairs
+    level: str, query: Query, schema: Schema, pairs: CountPairs
 ) -> Iterator[dict[str, Any]]:
-    columns: Iterator[ComparedPairs] = pairs.columns()
+    columns: Iterator[CountPairs] = pairs.columns()
     for name, own in zip(group_names(query, schema), columns, strict=True):
         if own.n:
             yield {"level": level, "attribute": query.by[0], "group": name, **_row(own)}

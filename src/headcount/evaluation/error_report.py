@@ -25,8 +25,7 @@ import polars as pl
 
 from headcount.arrays import Floats, Ints
 from headcount.evaluation._base import LEVEL, QUERY, by_level
-from headcount.evaluation.answers import possible_answer
-from headcount.evaluation.breakdown import COUNT_BANDS
+from headcount.evaluation.answers import COUNT_BANDS, possible_answer
 from headcount.evaluation.tally import CountPairs, band_bounds, pair_counts, sums_by
 from headcount.geography import Geography
 from headcount.release import Release
@@ -49,7 +48,7 @@ from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
 from headcount.schema import Schema
 from headcount.tabulate import Query
-from headcount.tabulate.query import CELLS
+from headcount.tabulate.counts import CELLS
 
 ALL, PUBLISHED, BEFORE, UNLIKE = "all", "published", "before", "unlike parent"
 """Classes of counts: everything; by the count that is published, a; by the count before noise, r;

@@ -1,7 +1,8 @@
 """A release evaluated: every metric and attack that supports it, and why the others do not.
 
-``Choice`` says which are asked for, ``evaluate`` runs them, and ``evaluation_report`` tells whoever
-has to decide on the release what it promises, what it costs and what it gives away.
+``Choice`` says which are asked for, ``evaluate`` runs them, ``attack`` makes one attack and scores
+it, and ``evaluation_report`` tells whoever has to decide on the release what it promises, what it
+costs and what it gives away.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from typing import Any
 import polars as pl
 
 from headcount.attacks import Attack
-from headcount.engines.protocol import Engine
+from headcount.engines import Engine
 from headcount.errors import InputError, PluginError, did_you_mean
-from headcount.evaluation._base import Metric, NotFeasible
-from headcount.evaluation.attacked import attack, known_release
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import counts_found as counts_found  # registers how these are scored
+from headcount.evaluation._base import Metric, NotFeasible, Truth, known_release
+from headcount.evaluation.attacked import Attacked, score_claims
+from headcount.evaluation.part import TruePeople, part_of, whole_of
 from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
 from headcount.registry import ATTACKS, METRICS, Registry
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.release.foreign import is_foreign, read_foreign
 from headcount.report.finding import Finding
 from headcount.report.model import Block, Callout, Figure, KeyNumbers, Prose, Report, Section
@@ -192,6 +194,60 @@ def evaluate(
         except (NotFeasible, PluginError) as error:
             left_out.append(NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)
+
+
+def attack(
+    release: Release,
+    truth: Truth | Population | Counts,
+    kind: Attack,
+    *,
+    engine: Engine | None = None,
+) -> Finding:
+    """Attack a release with all that an adversary could know of people, and score the claims.
+
+    The adversary knows where everybody lives, the attributes that the attack says it knows, and the
+    settings by which counts of tables were changed, where the truth side knows how.
+    """
+    release = known_release(release).unweighted()
+    truth = Truth.of(truth)
+    release = with_settings(release, truth)
+    if isinstance(kind, type) or not isinstance(kind, Attack):
+        raise InputError(
+            "attack",
+            found=f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r}",
+            expected="an attack with its settings, such as Link() or Reconstruct()",
+        )
+    if not (support := kind.supports(release)):
+        raise InputError(
+            f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
+        )
+    finding = _made(release, truth, kind, engine)
+    other = kind.uninformed(release)
+    if other is not None and isinstance(finding, Attacked):
+        return replace(finding, beside=_made(release, truth, other, engine))
+    return finding
+
+
+def _made(release: Release, truth: Truth, kind: Attack, engine: Engine | None) -> Finding:
+    """One attack, and what its claims are worth."""
+    release = kind.read(release)
+    if kind.whole:
+        part = whole_of(release, leaves=kind.leaves)
+    else:
+        part = part_of(release, truth.counts, most=kind.limit(release))
+    people = TruePeople.of(truth.counts, part.release.geography)
+    known = people.known(kind.knows(release.schema))
+    return score_claims(kind.run(part.release, known, engine=engine), people, part)
+
+
+def with_settings(release: Release, truth: Truth) -> Release:
+    """A release as an adversary has it who knows how it was made, where the truth side does."""
+    if not isinstance(release, TablesRelease) or not (release.changed and truth.knows_mechanism):
+        return release
+    chain = truth.chain()
+    known = chain.last.known_change() if chain.weight == 1 else None
+    published = tuple(replace(one, known=known) for one in release.published)
+    return replace(release, published=published)
 
 
 def evaluation_report(

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation._base import Metric, by_level, publishes_counts
-from headcount.evaluation.truth import Truth
+from headcount.evaluation._base import Metric, Truth, by_level, publishes_counts
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart

@@ -9,12 +9,13 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.attacks import People
-from headcount.attacks.knowledge_from_release import published_geography
+from headcount.attacks.knowledge import published_geography
 from headcount.attacks.records import Features, Records, records_from_rows
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.evaluation._base import NotFeasible
 from headcount.geography import Geography
-from headcount.memory import memory_limit
+from headcount.processes import memory_limit
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -83,7 +84,7 @@ class TruePeople:
         shape = (self.geography.size(self.geography.leaf), self.schema.size)
         ones = np.ones(len(self), dtype=np.int64)
         matrix = coo_array((ones, (self.unit, self.cell)), shape=shape).tocsr()
-        return Counts(self.schema, self.geography, self.geography.leaf, matrix)
+        return Counts(Domain(self.schema, self.geography), self.geography.leaf, matrix)
 
     def records(self) -> Records:
         """The same as records that an attacker compares."""
@@ -161,7 +162,7 @@ def published_part(release: Release) -> Release:
 
 @published_part.register
 def _(release: TablesRelease) -> Release:
-    return replace(release, geography=published_geography(release))
+    return replace(release, domain=replace(release.domain, geography=published_geography(release)))
 
 
 @singledispatch
@@ -175,11 +176,13 @@ def _(release: CountsRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
     tables = {level: table[kept[level]] for level, table in release.tables.items()}
     missing = {level: flags[kept[level]] for level, flags in release.missing.items()}
-    return replace(release, geography=geography, tables=tables, missing=missing)
+    domain = replace(release.domain, geography=geography)
+    return replace(release, domain=domain, tables=tables, missing=missing)
 
 
 @only.register
 def _(release: TablesRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
     published = tuple(one.of_units(kept[one.level]) for one in release.published)
-    return replace(release, geography=geography, published=published)
+    domain = replace(release.domain, geography=geography)
+    return replace(release, domain=domain, published=published)

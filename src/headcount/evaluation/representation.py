@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
-from headcount.evaluation._base import LEVEL, Metric, publishes_counts
+from headcount.evaluation._base import LEVEL, Metric, Truth, needs, publishes_counts
 from headcount.evaluation.tally import band_bounds
-from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.frames import LevelTable
 from headcount.report.figures import Axis, Control, line_chart
-from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure
 from headcount.tabulate import Counts, Query
 
@@ -36,16 +36,8 @@ SIZE_BANDS = (100, 1_000, 10_000, 100_000)
 """Edges of area sizes in people, where nobody names others."""
 ANSWERS_AT_ONCE = 1 << 22
 """Groups of people of some areas that are compared at once."""
+Row: TypeAlias = dict[str, Any]
 HISPANIC_BY_RACE = Query("hispanic x race", ("hispanic", "race"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Yardsticks:
-    """The parameters of the metrics."""
-
-    mu: float = MU
-    minority_below: float = MINORITY
-    under: float = UNDER
 
 
 _WORDS = {
@@ -70,29 +62,21 @@ class Representation(Metric):
 
     name = "representation"
     order = 20
-    smoothing: float = Yardsticks.mu
-    minority_below: float = Yardsticks.minority_below
-    under: float = Yardsticks.under
-
-    def supports(self, release: Release, truth: Truth) -> Support:
-        """Counts by race and Hispanic origin, below the whole, of a size that can be held."""
-        if not (counts := publishes_counts(release)):
-            return counts
-        if missing := sorted({"hispanic", "race"} - set(release.schema.names)):
-            return Support(f"the schema has no attribute {' and no '.join(missing)}")
-        if len(release.geography.levels) < 2:
-            return Support("there is no level below the whole")
-        return SUPPORTED
+    supports = staticmethod(
+        needs(publishes_counts, attributes=("hispanic", "race"), below_the_whole=True)
+    )
+    smoothing: float = MU
+    minority_below: float = MINORITY
+    under: float = UNDER
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Every metric at every level below the whole, by size of area."""
-        by = Yardsticks(mu=self.smoothing, minority_below=self.minority_below, under=self.under)
         levels = release.geography.levels[1:]
         tables = [
-            represent(truth.counts, release.table(level), level=level, by=by, bands=SIZE_BANDS)
+            represent(truth.counts, release.table(level), level=level, by=self, bands=SIZE_BANDS)
             for level in progress(levels, what="Representation", total=len(levels))
         ]
-        return Represented(table=pl.concat(tables), by=by, levels=levels)
+        return Represented(table=pl.concat(tables), by=self, levels=levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -108,7 +92,7 @@ class Represented(Finding):
     table_name: str = Representation.name
     folded: bool = True
 
-    by: Yardsticks
+    by: Representation
     levels: tuple[str, ...]
 
     def explain(self) -> str:
@@ -116,9 +100,9 @@ class Represented(Finding):
         return (
             "People are grouped by Hispanic origin and race, area by area. *Divergence* is the "
             "Kullback-Leibler divergence of the released shares of an area from the true ones, "
-            f"smoothed by {self.by.mu:g}, in nats: 0 where the shares agree. *Squared error* is "
-            "the mean over groups of (released - exact)², in people squared. *Groups that lost "
-            f"people* are released at {100 * self.by.under:g} % of their size or less. "
+            f"smoothed by {self.by.smoothing:g}, in nats: 0 where the shares agree. *Squared "
+            "error* is the mean over groups of (released - exact)², in people squared. *Groups "
+            f"that lost people* are released at {100 * self.by.under:g} % of their size or less. "
             f"*Minorities* are groups below {100 * self.by.minority_below:g} % of their area. "
             "Answers below 0 are taken as 0. Means and standard deviations are over areas of one "
             "release, not over new noise, and areas where nobody lives are left out."
@@ -167,7 +151,7 @@ def represent(
     *,
     level: str,
     query: Query = HISPANIC_BY_RACE,
-    by: Yardsticks | None = None,
+    by: Representation | None = None,
     bands: Sequence[int] = (),
 ) -> pl.DataFrame:
     """Metrics of a release's cells (units of a level x cells), by metric, group and size band.
@@ -194,7 +178,7 @@ def represent(
     for (metric, group), pieces in found.items():
         for band in size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
             named = {"level": level, "query": query.name, "metric": metric, "group": group}
-            rows.append({**named, **asdict(band)})
+            rows.append({**named, **band})
     if not rows:
         raise InputError("representation", found="no people", expected="at least one person")
     # Without a type, an open last band on its own would be a column of nothing.
@@ -202,16 +186,16 @@ def represent(
 
 
 def metrics(
-    truth: ArrayLike, released: ArrayLike, *, by: Yardsticks | None = None
+    truth: ArrayLike, released: ArrayLike, *, by: Representation | None = None
 ) -> dict[tuple[str, str], Floats]:
     """Every metric, for everyone and for minorities, of each area of each release."""
-    by = by or Yardsticks()
+    by = by or Representation()
     found: dict[tuple[str, str], Floats] = {}
     for group, only in (
         ("everyone", None),
         ("minorities", minorities(truth, below=by.minority_below)),
     ):
-        found["kl", group] = smoothed_kl(truth, released, mu=by.mu, only=only)
+        found["kl", group] = smoothed_kl(truth, released, mu=by.smoothing, only=only)
         found["mse", group] = mean_squared_error(truth, released, only=only)
         found["underallocated", group] = underallocated(
             truth, released, at_most=by.under, only=only
@@ -227,16 +211,6 @@ def minorities(truth: ArrayLike, *, below: float = MINORITY) -> Flags:
             "representation", place="below", found=f"{below}", expected="above 0, at most 1"
         )
     return np.asarray(counts < below * counts.sum(axis=-1, keepdims=True))
-
-
-def minority_rows(
-    group: NDArray[np.integer], area: NDArray[np.integer], *, below: float = MINORITY
-) -> Flags:
-    """Whether each person is of a group that holds less than this share of the person's area."""
-    groups = int(group.max(initial=0)) + 1
-    number = area.astype(np.int64) * groups + group
-    counts = np.bincount(number, minlength=(int(area.max(initial=0)) + 1) * groups)
-    return np.asarray(minorities(counts.reshape(-1, groups), below=below)[area, group])
 
 
 def smoothed_kl(
@@ -301,19 +275,10 @@ def underallocated(
     return np.asarray(lost.sum(axis=-1, dtype=np.int64))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Band:
-    """A metric over the areas of some sizes: low <= people < high; ``high`` None is no bound."""
+def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = ()) -> list[Row]:
+    """A metric in each band of area sizes, low <= people < high, that has areas.
 
-    low: int
-    high: int | None
-    areas: int
-    mean: float
-    sd: float
-
-
-def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = ()) -> list[Band]:
-    """The mean and standard deviation of a metric in each band of area sizes that has areas.
+    The last ``high`` is None. Gives the number of areas, the mean and the standard deviation.
 
     where
         people   true size of each area
@@ -341,15 +306,13 @@ def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = (
         real = some[~np.isnan(some)]
         if not (which == band).any():
             continue
-        bounds = band_bounds(band, edges)
         found.append(
-            Band(
-                low=bounds["low"] or 0,
-                high=bounds["high"],
-                areas=int((which == band).sum()),
-                mean=float(real.mean()) if real.size else float("nan"),
-                sd=float(real.std(ddof=1)) if real.size > 1 else float("nan"),
-            )
+            {
+                **band_bounds(band, edges),
+                "areas": int((which == band).sum()),
+                "mean": float(real.mean()) if real.size else float("nan"),
+                "sd": float(real.std(ddof=1)) if real.size > 1 else float("nan"),
+            }
         )
     return found
 

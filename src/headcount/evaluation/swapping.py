@@ -10,10 +10,9 @@ from typing import Any
 import polars as pl
 
 from headcount.errors import RunError
-from headcount.evaluation._base import Metric
-from headcount.evaluation.truth import Truth
+from headcount.evaluation._base import Metric, Truth
 from headcount.files import from_json
-from headcount.mechanisms.swapping.report import REPORT
+from headcount.mechanisms.swapping.households import REPORT
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart

@@ -10,15 +10,14 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluation._base import LEVEL, Metric, by_level, changes_counts
-from headcount.evaluation.truth import Truth
+from headcount.evaluation._base import LEVEL, Metric, Truth, by_level, changes_counts, needs
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.published import PublishedCells, by_name
 from headcount.report.figures import Axis, line_chart
-from headcount.report.finding import Finding, Support
+from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate.counts import adder
 from headcount.tabulate.linked_tables import table_values
@@ -77,10 +76,7 @@ class TableChanges(Metric):
 
     name = "table-changes"
     order = 10
-
-    def supports(self, release: Release, truth: Truth) -> Support:
-        """Published tables whose counts are changed."""
-        return changes_counts(release)
+    supports = staticmethod(needs(changes_counts))
 
     def compute(
         self, release: Release, truth: Truth, *, progress: Progress = silent
@@ -108,7 +104,7 @@ def changed_counts(
         distances += [{**place, **row} for row in _deciles(apart)]
     known = truth.knows_mechanism
     return ChangedCounts(
-        counted=truth.counts.counted,
+        counted=truth.counts.domain.counted,
         table=pl.DataFrame(rows, schema=SUMMARY),
         changes=pl.DataFrame(changes, schema={**PLACE, "change": pl.Int64, "cells": pl.Int64}),
         distances=pl.DataFrame(distances, schema=DISTANCES),

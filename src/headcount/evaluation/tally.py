@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
     CountTable: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 
-Sign = Literal["released - exact", "exact - released"]
-RELEASED_MINUS_EXACT: Sign = "released - exact"
-EXACT_MINUS_RELEASED: Sign = "exact - released"
-"""The sign of Flaxman (2019); sizes of errors do not depend on it, the bias does."""
 CellSet = Literal["all", "truth", "either"]
 CELL_SETS: tuple[CellSet, ...] = get_args(CellSet)
 CELL_WORDS: dict[CellSet, str] = {
@@ -83,11 +79,15 @@ class CountPairs:
     """Exact counts beside released ones, on a set of counts.
 
     where
-        place      position of each pair in the table, row by row, ascending
+        place      position of each pair in the table, row by row, ascending; of pairs that are
+                   tallied the column alone
         truth      exact counts
         released   released counts
         empty      counts of the set that are zero on both sides: part of it, but not listed
         missing    positions of counts that were not released: in no set
+        times      how often each pair occurs, where they are tallied; otherwise each is listed as
+                   often as it occurs
+        empties    the ``empty`` ones of each column, where pairs are tallied
     """
 
     cells: CellSet
@@ -97,30 +97,22 @@ class CountPairs:
     released: NDArray[Any]
     empty: int
     missing: Ints
-
-    times = None
-    """Each pair is listed as often as it occurs."""
+    times: Ints | None = None
+    empties: Ints | None = None
 
     @property
     def n(self) -> int:
         """How many counts the set has."""
-        return self.place.size + self.empty
+        return (self.place.size if self.times is None else int(self.times.sum())) + self.empty
 
-    def residuals(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> NDArray[Any]:
-        """One residual for each pair listed; those of the `empty` ones are zero."""
-        if sign not in (RELEASED_MINUS_EXACT, EXACT_MINUS_RELEASED):
-            raise InputError(
-                "residuals",
-                place="sign",
-                found=repr(sign),
-                expected=f"{RELEASED_MINUS_EXACT!r} or {EXACT_MINUS_RELEASED!r}",
-            )
+    def residuals(self) -> NDArray[Any]:
+        """Released minus exact, for each pair listed; those of the `empty` ones are zero."""
         difference: NDArray[Any] = self.released - self.truth
-        return difference if sign == RELEASED_MINUS_EXACT else -difference
+        return difference
 
-    def summary(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> ErrorSummary:
+    def summary(self) -> ErrorSummary:
         """The errors of the whole set."""
-        return summarise(self.residuals(sign=sign), zeros=self.empty, sign=sign, cells=self.cells)
+        return summarise(self.residuals(), zeros=self.empty, times=self.times, cells=self.cells)
 
     def columns(self) -> Iterator[CountPairs]:
         """The pairs of each column of a table, in order."""
@@ -131,14 +123,17 @@ class CountPairs:
         gone = self.missing % columns
         for number in range(columns):
             mine = order[ends[number] : ends[number + 1]]
+            empty = rows - mine.size - int((gone == number).sum()) if self.cells == "all" else 0
             yield replace(
                 self,
                 shape=(rows, 1),
                 place=self.place[mine] // columns,
                 truth=self.truth[mine],
                 released=self.released[mine],
-                empty=rows - mine.size - int((gone == number).sum()) if self.cells == "all" else 0,
+                empty=empty if self.empties is None else int(self.empties[number]),
                 missing=self.missing[gone == number] // columns,
+                times=None if self.times is None else self.times[mine],
+                empties=None if self.empties is None else self.empties[[number]],
             )
 
 
@@ -226,72 +221,13 @@ class _Side:
         return out
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TalliedPairs:
-    """Different pairs of exact and released counts of a set, whose places are not known.
-
-    where
-        column     the column of the table that a pair is in
-        times      how often it occurs there
-        unlisted   counts of each column that are zero on both sides: part of the set
-    """
-
-    cells: CellSet
-    column: Ints
-    truth: Ints
-    released: Ints
-    times: Ints
-    unlisted: Ints
-
-    @property
-    def empty(self) -> int:
-        """Counts of the set that are zero on both sides."""
-        return int(self.unlisted.sum())
-
-    @property
-    def n(self) -> int:
-        """How many counts the set has."""
-        return int(self.times.sum()) + self.empty
-
-    def residuals(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> NDArray[Any]:
-        """One residual for each pair that occurs; those of the `empty` ones are zero."""
-        difference = self.released - self.truth
-        return -difference if sign == EXACT_MINUS_RELEASED else difference
-
-    def summary(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> ErrorSummary:
-        """The errors of the whole set."""
-        return summarise(
-            self.residuals(sign=sign),
-            zeros=self.empty,
-            times=self.times,
-            sign=sign,
-            cells=self.cells,
-        )
-
-    def columns(self) -> Iterator[TalliedPairs]:
-        """The pairs of each column of the table, in order."""
-        for number in range(len(self.unlisted)):
-            mine = self.column == number
-            yield TalliedPairs(
-                cells=self.cells,
-                column=np.zeros(int(mine.sum()), dtype=np.int64),
-                truth=self.truth[mine],
-                released=self.released[mine],
-                times=self.times[mine],
-                unlisted=self.unlisted[[number]],
-            )
-
-
-ComparedPairs: TypeAlias = CountPairs | TalliedPairs
-
-
-def tally(pieces: Iterable[CountPairs], cells: CellSet, *, by_column: bool) -> TalliedPairs:
+def tally(pieces: Iterable[CountPairs], cells: CellSet, *, by_column: bool) -> CountPairs:
     """Count the pairs of the pieces of one table, some of its rows each: whole numbers only.
 
     Without ``by_column`` all of its columns are taken as one.
     """
     found: pl.DataFrame | None = None
-    unlisted = np.zeros(0, dtype=np.int64)
+    empties, height = np.zeros(0, dtype=np.int64), 0
     for pairs in pieces:
         rows, columns = pairs.shape if by_column else (pairs.shape[0] * pairs.shape[1], 1)
         column = pairs.place % columns
@@ -299,15 +235,22 @@ def tally(pieces: Iterable[CountPairs], cells: CellSet, *, by_column: bool) -> T
         counted = new.group_by(_KEYS).len("times").cast(pl.Int64)
         both = counted if found is None else pl.concat([found, counted])
         found = both.group_by(_KEYS).agg(pl.col("times").sum())
-        unlisted = unlisted if unlisted.size else np.zeros(columns, dtype=np.int64)
+        empties = empties if empties.size else np.zeros(columns, dtype=np.int64)
+        height += rows
         if cells == "all":
-            unlisted += rows - np.bincount(column, minlength=columns)
+            empties += rows - np.bincount(column, minlength=columns)
     assert found is not None  # a table has a piece
-    ordered = found.sort(_KEYS)
-    return TalliedPairs(
+    place, truth, released, times = (one.to_numpy() for one in found.sort(_KEYS).get_columns())
+    return CountPairs(
         cells=cells,
-        unlisted=unlisted,
-        **{name: ordered[name].to_numpy() for name in (*_KEYS, "times")},
+        shape=(height, empties.size),
+        place=place,
+        truth=truth,
+        released=released,
+        empty=int(empties.sum()),
+        missing=np.zeros(0, dtype=np.int64),
+        times=times,
+        empties=empties,
     )
 
 
@@ -322,7 +265,6 @@ class ErrorSummary:
     max_absolute: float
     rmse: float
     bias: float
-    sign: Sign = RELEASED_MINUS_EXACT
     cells: CellSet = "all"
 
 
@@ -331,10 +273,9 @@ def summarise(
     *,
     zeros: int = 0,
     times: Ints | None = None,
-    sign: Sign = RELEASED_MINUS_EXACT,
     cells: CellSet = "all",
 ) -> ErrorSummary:
-    """Sum up residuals and `zeros` more that are zero; `sign` records which way they were taken.
+    """Sum up residuals and `zeros` more that are zero.
 
     ``times`` says how often each residual occurs; without it, once. The 95th percentile is that of
     the absolute values, by linear interpolation.
@@ -352,14 +293,12 @@ def summarise(
         max_absolute=float(size.max(initial=0)),
         rmse=float(np.sqrt(sum_of(np.square(errors), times) / n)),
         bias=float(sum_of(errors, times) / n),
-        sign=sign,
         cells=cells,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizeSummary:
-    """What is counted, and how large the errors are beside it; None where nobody is counted.
+def beside_size(pairs: CountPairs) -> dict[str, float | int | None]:
+    """Errors of a set of counts relative to the counts, and what is missing from the release.
 
         percent_of_mean = 100 x sum of |released - exact| / sum of exact
         median_percent  = median of 100 x |released - exact| / exact, where exact is not 0
@@ -370,19 +309,9 @@ class SizeSummary:
         lost           exact counts that are not 0 and were released as 0 or less
         lost_people    people in them
         negative       released counts below 0
+
+    None where nobody is counted.
     """
-
-    mean_count: float
-    median_count: float | None
-    percent_of_mean: float | None
-    median_percent: float | None
-    lost: int
-    lost_people: float
-    negative: int
-
-
-def beside_size(pairs: ComparedPairs) -> SizeSummary:
-    """Errors of a set of counts relative to the counts, and what is missing from the release."""
     there = pairs.truth > 0
     exact = pairs.truth[there].astype(np.float64)
     apart = np.abs(pairs.residuals()).astype(np.float64)
@@ -390,15 +319,15 @@ def beside_size(pairs: ComparedPairs) -> SizeSummary:
     times = pairs.times
     own = None if times is None else times[there]
     people, some = sum_of(exact, own), bool(exact.size)
-    return SizeSummary(
-        mean_count=people / pairs.n,
-        median_count=median_of(exact, times=own) if some else None,
-        percent_of_mean=100 * sum_of(apart, times) / people if some else None,
-        median_percent=median_of(100 * apart[there] / exact, times=own) if some else None,
-        lost=int(sum_of(gone, own)),
-        lost_people=sum_of(exact * gone, own),
-        negative=int(sum_of(pairs.released < 0, times)),
-    )
+    return {
+        "mean_count": people / pairs.n,
+        "median_count": median_of(exact, times=own) if some else None,
+        "percent_of_mean": 100 * sum_of(apart, times) / people if some else None,
+        "median_percent": median_of(100 * apart[there] / exact, times=own) if some else None,
+        "lost": int(sum_of(gone, own)),
+        "lost_people": sum_of(exact * gone, own),
+        "negative": int(sum_of(pairs.released < 0, times)),
+    }
 
 
 def sums_by(

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.evaluation._base import LEVEL, Metric, by_level, withholds_cells
+from headcount.evaluation._base import LEVEL, Metric, Truth, by_level, needs, withholds_cells
 from headcount.evaluation.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
-from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, line_chart
-from headcount.report.finding import Finding, Support
+from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, Prose, Subheading
 
 
@@ -41,11 +40,8 @@ class Withheld(Metric):
 
     name = "withheld"
     order = 10
+    supports = staticmethod(needs(withholds_cells))
     seed: int = 0
-
-    def supports(self, release: Release, truth: Truth) -> Support:
-        """Published tables with withheld cells."""
-        return withholds_cells(release)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """What is withheld; audited unless records were changed before, which are not known."""
@@ -54,7 +50,7 @@ class Withheld(Metric):
             witnesses = next(iter(truth.files(WITNESSES).values()), None)
             audits = audit_release(truth.counts, release, witnesses=witnesses, seed=self.seed)
         return WithheldCells(
-            counted=truth.counts.counted,
+            counted=truth.counts.domain.counted,
             table=withheld_frame(truth.counts, release.as_tables()),
             audits=audits,
             levels=release.geography.levels,

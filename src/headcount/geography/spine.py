@@ -1,4 +1,4 @@
-"""The optimised spine: a tree of places made for noise, not for maps.
+"""The optimised spine, a tree of places made for noise, not for maps; and areas off a spine.
 
 A tree that follows tabulation geography measures many places badly: towns and reservations cut
 across it, and a unit with one child is measured twice. The spine of the 2020 census mends both.
@@ -20,6 +20,8 @@ across it, and a unit with one child is measured twice. The spine of the 2020 ce
 
    and along every path from the whole to a block the shares add up to the same sum.
 
+Areas are places that cut across a tree, such as towns across tracts.
+
 Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown algorithm; Cumings-Menon et
 al. (2021), Geographic spines in the 2020 census DAS.
 """
@@ -30,14 +32,101 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import InputError, Problems, Where, by_row
-from headcount.geography.build import CodeColumns, build_geography
-from headcount.geography.geography import Geography
+from headcount.geography.geography import CodeColumns, Geography, build_geography
+
+NamedArea: TypeAlias = tuple[str, str, tuple[str, ...]]
+"""A name, a level, and the codes of units of that level."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Areas:
+    """A second map over the same leaf units; a leaf lies in one area, or in none.
+
+    where
+        name      what such an area is called ("place")
+        codes     code of each area
+        of_leaf   for each leaf unit the position of its area, -1 for none
+    """
+
+    name: str
+    codes: NDArray[np.str_]
+    of_leaf: Ints32
+
+    def __post_init__(self) -> None:
+        if len(np.unique(self.codes)) != len(self.codes):
+            raise InputError(
+                f"areas {self.name!r}", found="a code twice", expected="each code once"
+            )
+        if len(self.of_leaf) and not -1 <= self.of_leaf.min() <= self.of_leaf.max() < self.size:
+            raise InputError(
+                f"areas {self.name!r}",
+                place="of_leaf",
+                found="a number out of range",
+                expected=f"-1 to {self.size - 1}",
+            )
+
+    def __repr__(self) -> str:
+        return f"<Areas {self.name!r}: {self.size:,}>"
+
+    @property
+    def size(self) -> int:
+        """Number of areas."""
+        return len(self.codes)
+
+    def add_up(self, values: Ints) -> Ints:
+        """Leaf totals added up to areas; leaves in none are left out."""
+        inside = self.of_leaf >= 0
+        total = np.zeros(self.size, dtype=values.dtype)
+        np.add.at(total, self.of_leaf[inside], values[inside])
+        return total
+
+
+def off_spine_distance(geography: Geography, inside: Flags) -> int:
+    """How many units must be added or subtracted to make an area of whole leaves.
+
+    The noise of an area that is added up in this way grows with it. Of an area that is a unit it is
+    1; on a spine (``geography.spine``) it is smaller than on published places where the spine was
+    made for such areas.
+
+        c(u) = min( sum of c over children,  1 + sum of c' over children )
+
+    where
+        c       that of the part of the area in u: 1 for a leaf inside, 0 for one outside
+        c'      that of the rest of u, likewise
+        inside  for each leaf of the geography whether it is in the area
+
+    Cumings-Menon et al. (2021), Geographic spines in the 2020 census DAS.
+    """
+    if inside.dtype != np.bool_:
+        raise InputError(
+            "off-spine distance",
+            place="inside",
+            found=f"values of type {inside.dtype}",
+            expected="bool, whether each leaf is in the area",
+        )
+    if inside.shape != (geography.size(geography.leaf),):
+        raise InputError(
+            "off-spine distance",
+            place="inside",
+            found=f"{inside.size} leaves",
+            expected=f"{geography.size(geography.leaf):,}, one for each leaf",
+        )
+    area, rest = inside.astype(np.int64), (~inside).astype(np.int64)
+    for depth in range(len(geography.levels) - 1, 0, -1):
+        parent, many = geography.parents[depth], len(geography.units[depth - 1])
+        of_area = np.bincount(parent, weights=area, minlength=many).astype(np.int64)
+        of_rest = np.bincount(parent, weights=rest, minlength=many).astype(np.int64)
+        area, rest = np.minimum(of_area, 1 + of_rest), np.minimum(of_rest, 1 + of_area)
+    return int(area[0])
+
 
 LEVELS = ("us", "state", "county", "tract", "block_group", "block")
 COLUMNS = ("block", "state", "county", "tract", "area", "place", "subdivision", "quarters")

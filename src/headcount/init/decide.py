@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from headcount.errors import InputError, did_you_mean
-from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
+from headcount.geography.geography import CodeColumns, GeographySource, Prefixes, build_geography
 from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
 from headcount.init.attributes import (
     Chosen,
@@ -32,9 +32,9 @@ from headcount.init.places import FoundPlaces, blank_or_total, find_places, tota
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.adding_up import SURE, digits
-from headcount.population.frames import AnyTable
-from headcount.population.row_choice import refuse_no_choice
+from headcount.population.people_table import refuse_no_choice
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
+from headcount.population.tables import AnyTable
 
 _KEY = re.compile(
     r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"

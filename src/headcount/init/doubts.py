@@ -17,7 +17,7 @@ from headcount.errors import InputError
 from headcount.init.attributes import Chosen, oldest_of, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.words import FILLERS, NO_TIME, OTHER_UNITS, POPULATION, TIME
-from headcount.population.frames import FrameTable
+from headcount.population.tables import FrameTable
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft

@@ -23,7 +23,7 @@ from headcount.init.words import (
     RELATION,
     WEIGHT,
 )
-from headcount.schema.follows import looks_like_size
+from headcount.schema.schema import looks_like_size
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft

@@ -28,7 +28,7 @@ from headcount.population.adding_up import (
     nearly_sums,
     runs_that_add_up,
 )
-from headcount.population.whole_numbers import MARKS
+from headcount.population.columns import MARKS
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft

@@ -11,8 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.population.format import Format
-from headcount.population.frames import AnyTable, FrameTable
+from headcount.population.columns import WITHHELD
 from headcount.population.office_files import (
     EXCEL,
     STATISTICS,
@@ -22,6 +21,8 @@ from headcount.population.office_files import (
 )
 from headcount.population.suspicious import NO_VALUE, looks_missing, says_total
 from headcount.population.tables import (
+    AnyTable,
+    FrameTable,
     Rows,
     header_of,
     read_rows,
@@ -29,8 +30,7 @@ from headcount.population.tables import (
     too_large,
     trimmed,
 )
-from headcount.population.text_files import is_text, likely_encoding, open_text
-from headcount.population.whole_numbers import WITHHELD
+from headcount.population.text_files import Format, is_text, likely_encoding, open_text
 
 MOST_DISTINCT = 5000
 """Values of a column that are looked at one by one."""

@@ -9,20 +9,19 @@ from typing import Any, Literal, TypeAlias
 
 from headcount.errors import InputError, did_you_mean
 from headcount.fields import Pairs
-from headcount.geography.build import GeographyLike, geography_source
+from headcount.geography.geography import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft, draft
 from headcount.init.doubts import refuse_other_size
 from headcount.init.told import KINDS, Blank, FileKind, Told
 from headcount.population import Population
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn, KeyColumn
 from headcount.population.counts import read_counts
-from headcount.population.frames import table_of
 from headcount.population.from_households import to_population
 from headcount.population.households import read_households
-from headcount.population.key_column import KeyColumn
 from headcount.population.microdata import read_microdata
-from headcount.population.row_choice import RowChoice
+from headcount.population.people_table import RowChoice
+from headcount.population.tables import table_of
 from headcount.schema import Attribute, Schema
 
 log = logging.getLogger(__name__)

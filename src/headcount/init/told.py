@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from headcount.errors import ConfigError, one_of
-from headcount.geography.build import CodeColumns, GeographySource, Prefixes
+from headcount.geography.geography import CodeColumns, GeographySource, Prefixes
 from headcount.init.attributes import attribute_name
-from headcount.population.whole_numbers import MARKS
+from headcount.population.columns import MARKS
 
 GEOGRAPHY = (CodeColumns, Prefixes)
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.population.adding_up import sort_of
-from headcount.population.format import Format
+from headcount.population.text_files import Format
 
 MOST_ROUNDS = 4
 _TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesamt|ensemble)\d*$")

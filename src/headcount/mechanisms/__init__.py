@@ -2,39 +2,43 @@
 
 from headcount.mechanisms._base import (
     COPIES,
+    LIVING_QUARTERS,
+    PEOPLE,
     SCALAR,
     Context,
+    CountsOutcome,
+    Design,
+    Making,
+    Outcome,
     Pooling,
     PostTabular,
+    Preserved,
     PreTabular,
+    StepDesign,
+    TablesOutcome,
     refuse_too_many,
 )
-from headcount.mechanisms._chain import Chain, Mechanism
+from headcount.mechanisms._chain import Chain, ChainDesign, Mechanism
 from headcount.mechanisms._measured import (
-    Measured,
+    ExpectedError,
+    Neighbours,
+    PlannedMeasurement,
     guarantee_of,
     law_of_all,
     losses_of,
     measure_cells,
+    refuse_housemates,
+    refuse_uncut,
+    steps_of_all,
     total_loss,
 )
-from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._noisy_cells import noisy_cells
-from headcount.mechanisms._outcome import CountsOutcome, Making, Outcome, TablesOutcome
-from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
+from headcount.mechanisms._noisy import Noisy, noisy_cells
 from headcount.mechanisms._protect import (
-    complete_guarantee,
     mechanism_digest,
     protect,
     protect_runs,
 )
 from headcount.mechanisms._stored_people import ReusedRun
-from headcount.mechanisms._units import (
-    Neighbours,
-    refuse_housemates,
-    refuse_uncut,
-    steps_of_all,
-)
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
 from headcount.mechanisms.sampling import Sampling
@@ -46,25 +50,28 @@ __all__ = [
     "PEOPLE",
     "SCALAR",
     "Chain",
+    "ChainDesign",
     "Context",
     "CountsOutcome",
+    "Design",
+    "ExpectedError",
     "Geometric",
     "Identity",
     "Making",
-    "Measured",
     "Mechanism",
     "Neighbours",
     "Noisy",
     "Outcome",
+    "PlannedMeasurement",
     "Pooling",
     "PostTabular",
     "PreTabular",
     "Preserved",
     "ReusedRun",
     "Sampling",
+    "StepDesign",
     "TablesOutcome",
     "Tabulated",
-    "complete_guarantee",
     "guarantee_of",
     "law_of_all",
     "losses_of",

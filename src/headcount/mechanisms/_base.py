@@ -1,38 +1,193 @@
 """The two kinds of method: pre-tabular ones change records, post-tabular ones change tables.
 
-A release is made by a chain (``_chain``): any pre-tabular steps, then one post-tabular step.
+A release is made by a chain (``_chain``): any pre-tabular steps, then one post-tabular step. What
+holds before any data is asked of a method's *design*, which binds its settings to a domain.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass, replace
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypedDict
 
-from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import ConfigError, TruthError, did_you_mean
+import numpy as np
+
+from headcount.arrays import Floats, Ints
+from headcount.domain import Domain
+from headcount.engines import Engine, InOrder
+from headcount.errors import ConfigError, InputError, TruthError, did_you_mean, one_of
 from headcount.geography import Geography
-from headcount.mechanisms._measured import Measured
-from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
-from headcount.mechanisms._outcome import Outcome
-from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
-from headcount.mechanisms._preserved import LIVING_QUARTERS, Preserved
+from headcount.geography.spine import NamedArea
+from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement
 from headcount.noise import Noise
+from headcount.noise.laws import reach
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.progress import Progress, silent
+from headcount.release import CountsRelease, Dense, LevelTable, TablesRelease
 from headcount.release.changed import KnownChange
 from headcount.release.publication import Publication
-from headcount.schema import Schema
+from headcount.release.published import PublishedCells, TableRules
 from headcount.storage import Storage
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 
 if TYPE_CHECKING:
     from headcount.mechanisms._stored_people import ReusedRun
+
+Runs: TypeAlias = Ints | Floats | Sequence[LevelTable]
+"""Protected counts of several runs: an array runs x units x cells, or one table a run."""
+
+
+class Making(TypedDict):
+    """How a release was made: what its kinds have in common."""
+
+    domain: Domain
+    mechanism: str
+    guarantee: Guarantee
+    key_kind: str
+    backend: str
+
+
+@dataclass(frozen=True, eq=False)
+class CountsOutcome:
+    """Protected counts per published level, and facts for the receipt.
+
+    where
+        seconds   how long each part took: of steps that read the truth, so for the curator only
+        weight    how many people each person of a sample stands for
+    """
+
+    tables: Mapping[str, Runs]
+    notes: Mapping[str, float | str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    weight: Fraction = Fraction(1)
+
+    def as_counts(self) -> CountsOutcome:
+        """Itself."""
+        return self
+
+    def dense(self, level: str) -> Dense:
+        """Protected counts of all runs at a published level: runs x units x cells."""
+        runs = self.tables[level]
+        if isinstance(runs, np.ndarray):
+            return runs
+        full = [one if isinstance(one, np.ndarray) else one.toarray() for one in runs]
+        return np.stack(full)
+
+    def weighted(self, weight: Fraction) -> CountsOutcome:
+        """The same with every count times the weight of a person in a sample."""
+        if weight == 1:
+            return self
+        tables = {
+            level: [_weighted(one, weight) for one in runs] for level, runs in self.tables.items()
+        }
+        return replace(self, tables=tables, weight=self.weight * weight)
+
+    def release(self, number: int, making: Making) -> CountsRelease:
+        """The release of the run with this number in the outcome."""
+        tables = {level: runs[number] for level, runs in self.tables.items()}
+        return CountsRelease(tables=tables, weight=self.weight, notes=self.notes, **making)
+
+
+@dataclass(frozen=True, eq=False)
+class TablesOutcome:
+    """Published tables, and the rules by which cells are withheld or counts changed.
+
+    where
+        published   the tables of the first run
+        later       those of the other runs; none where every run gives the same
+        weight      how many people each person of a sample stands for in these tables already
+    """
+
+    published: tuple[PublishedCells, ...]
+    rules: TableRules
+    notes: Mapping[str, float | str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    later: tuple[tuple[PublishedCells, ...], ...] = ()
+    weight: Fraction = Fraction(1)
+
+    def of_run(self, number: int) -> tuple[PublishedCells, ...]:
+        """The tables of the run with this number in the outcome."""
+        return self.later[number - 1] if number and self.later else self.published
+
+    def as_counts(self) -> CountsOutcome:
+        """An error: there are no counts of every unit and cell."""
+        raise InputError(
+            "mechanism",
+            found="published tables, with cells withheld or counts changed",
+            expected="counts of every unit and cell",
+        )
+
+    def weighted(self, weight: Fraction) -> TablesOutcome:
+        """Itself: what is withheld or changed by its size cannot be weighted afterwards."""
+        if weight != self.weight:
+            raise ConfigError(
+                "published tables",
+                found=f"a sample, in which each person stands for {weight}",
+                expected="everybody: counts of a sample are small for another reason",
+            )
+        return self
+
+    def release(self, number: int, making: Making) -> TablesRelease:
+        """The release of the run with this number in the outcome."""
+        tables = self.of_run(number)
+        return TablesRelease(published=tables, rules=self.rules, notes=self.notes, **making)
+
+
+Outcome: TypeAlias = CountsOutcome | TablesOutcome
+
+
+def _weighted(table: LevelTable, weight: Fraction) -> LevelTable:
+    """Counts times a weight, as floats: multiplied first, so that whole results are exact."""
+    if isinstance(table, np.ndarray):
+        return np.asarray(table * weight.numerator / weight.denominator)
+    from scipy.sparse import csr_array
+
+    values = table.data * weight.numerator / weight.denominator
+    return csr_array((values, table.indices, table.indptr), shape=table.shape)
+
+
+EVERYTHING, HOUSEHOLDS, PEOPLE = "everything", "households", "people"
+GROUP_QUARTERS, LIVING_QUARTERS = "group quarters", "living quarters"
+
+
+@dataclass(frozen=True)
+class Preserved:
+    """Counts of every unit of a level that are the same before and after a step.
+
+    where
+        of      what is counted; EVERYTHING that is known of those who live there
+        level   whose units
+        by      attributes of what is counted; none for the number alone
+    """
+
+    of: str
+    level: str
+    by: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.of == EVERYTHING:
+            return f"every count of each {self.level}: nobody moves out of it"
+        if self.of == GROUP_QUARTERS:
+            return "everyone in group quarters, where they live"
+        by = f" by {' x '.join(self.by)}" if self.by else ""
+        return f"the number of {self.of}{by} in each {self.level}"
+
+    def covers(self, other: Preserved, geography: Geography) -> bool:
+        """Whether these counts being the same means that the others are the same too.
+
+        Counts of a level add up to those above it, and counts by some attributes to those by fewer.
+        """
+        if geography.depth(self.level) < geography.depth(other.level):
+            return False
+        alike = self.of == other.of and set(other.by) <= set(self.by)
+        return self.of == EVERYTHING or alike
+
 
 LARGEST_COUNT = 1 << 40
 """People at most, where counts are added up as floats: these hold such sums exactly."""
@@ -60,21 +215,6 @@ class Context:
     measurements: Path | None = None
     curator: Path | None = None
     reuse: ReusedRun | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pooling:
-    """What it takes to pool answers before they are used.
-
-    where
-        answers   how many are drawn for it, also those that an estimate would never look at
-        bytes     of pooled ones, in files while the run works
-        words     from where they are pooled
-    """
-
-    answers: int
-    bytes: int
-    words: str
 
 
 def refuse_too_many(counts: Counts, *, name: str) -> None:
@@ -138,13 +278,38 @@ class MethodBase(ABC):
         """Flags of ``[population]`` that this method needs set; a kind without them is left."""
         return ()
 
-    @abstractmethod
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """What a release promises that this method makes alone."""
-
     def publications(self) -> Mapping[str, Publication]:
         """What can be published besides counts."""
         return {}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepDesign:
+    """A pre-tabular method bound to a domain: everything that is known of it before data.
+
+    where
+        guarantee          what a release promises that publishes the changed records
+        preserves          what is the same before and after: published exactly, if the records are
+        stability          for a unit of privacy the most records of the result that one record
+                           can change. A number k is a proof: for any neighbours D, D' there is a
+                           coupling of the step's results in which they are at most k steps apart,
+                           with certainty
+        no_bound           why nothing is proved, for units without a number
+        keeps_households   whether who lives with whom is still known afterwards
+    """
+
+    domain: Domain
+    guarantee: Guarantee
+    preserves: tuple[Preserved, ...] = ()
+    stability: Mapping[UnitOfPrivacy, int] = field(default_factory=dict)
+    no_bound: str = "how many records one person can change is not bounded by any proof"
+    keeps_households: bool = False
+
+    def leaves(self, kept: Preserved) -> bool:
+        """Whether some counts are surely the same before and after."""
+        if kept.of == LIVING_QUARTERS:
+            return self.keeps_households  # dwellings stay where they are, and so does their number
+        return any(own.covers(kept, self.domain.geography) for own in self.preserves)
 
 
 class PreTabular(MethodBase):
@@ -163,6 +328,10 @@ class PreTabular(MethodBase):
         """How many people each person of the result stands for."""
         return Fraction(1)
 
+    @abstractmethod
+    def on(self, domain: Domain) -> StepDesign:
+        """What is known of the step on a domain before any data."""
+
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse data that cannot be changed as asked, before any loss is recorded.
 
@@ -176,32 +345,11 @@ class PreTabular(MethodBase):
     ) -> Population:
         """The changed population of a run; run r never reuses run s's noise."""
 
-    def stability(self, unit: UnitOfPrivacy) -> int | None:
-        """The most records of the result that one record can change; None if nothing is proved.
-
-        A number k is a proof: for any neighbours D, D' there is a coupling of the step's results
-        in which they are at most k steps apart, with certainty.
-        """
-        return None
-
-    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
-        """What is the same before and after: published exactly, if the records are."""
-        return ()
-
-    def leaves(self, kept: Preserved, schema: Schema, geography: Geography) -> bool:
-        """Whether some counts are surely the same before and after."""
-        if kept.of == LIVING_QUARTERS:
-            return self.keeps_households  # dwellings stay where they are, and so does their number
-        return any(own.covers(kept, geography) for own in self.preserves(schema, geography))
-
-    @property
-    def no_bound(self) -> str:
-        """Why no bound is proved, where ``stability`` gives none."""
-        return "how many records one person can change is not bounded by any proof"
-
 
 class PostTabular(MethodBase):
     """A method that changes tables: leaf counts and noise in, protected counts or tables out.
+
+    Whoever writes one gives it settings, ``on`` and ``run``; all else has a default.
 
     where
         to_publish_more   what it would take to publish more than ``publications`` offers
@@ -215,49 +363,31 @@ class PostTabular(MethodBase):
     whole_counts: ClassVar[bool] = True
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
-    def for_a_rehearsal(self) -> Self:
-        """The same for nobody: without what must outlive every run, and what true counts must keep.
+    @abstractmethod
+    def on(self, domain: Domain) -> Design:
+        """The design: what is known of the method on a domain before any data."""
 
-        It makes a release of nobody before a loss, to see that all files can be made.
+    @abstractmethod
+    def run(
+        self, design: Any, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> Outcome:
+        """Protect the leaf counts once for each run number; run r never reuses run s's noise.
+
+        ``design`` is what ``on`` gave for the domain of these counts.
         """
-        return self.for_a_trial()
 
-    @property
-    def cut_to(self) -> int | None:
-        """People to which larger households are cut first; None if they stay as they are."""
-        return None
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every measurement that will be made, with its exact loss, before data is read."""
-        return ()
-
-    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
-        """What of the loss concerns single attributes and places, for the receipt."""
-        return {}
-
-    def measured_along(self, geography: Geography) -> Geography:
-        """The tree whose units are measured; published are those of ``geography``."""
-        return geography
-
-    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
-        """Which counts the statements about what is released exactly are about, where they are."""
-        return {}
-
-    def check_people(self, population: Population) -> None:
-        """Refuse people for whom the plan's losses would not be true."""
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, design: Any, counts: Counts) -> tuple[str, ...]:
         """Refuse data that cannot be protected as asked, before any loss is recorded.
 
         Returns remarks for the curator, if there is anything to say.
         """
         return ()
 
-    def check_unchanged(self, counts: Counts) -> None:
-        """Refuse what can be known beforehand only of people whom no earlier step changes."""
+    def check_people(self, population: Population) -> None:
+        """Refuse people for whom the plan's losses would not be true."""
 
-    def check_anew(self, counts: Counts) -> None:
-        """Refuse people whom a step is to change again, where they may be changed only once."""
+    def check_keys(self, counts: Counts, *, changed: bool = False) -> None:
+        """Refuse kept keys that are not for these people, or where they are changed once more."""
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse to follow steps that change records, where that makes no sense.
@@ -268,11 +398,17 @@ class PostTabular(MethodBase):
             households   whether it is still known who lives with whom, and in which quarters
         """
 
-    def changed_tables(
-        self, schema: Schema, geography: Geography
-    ) -> tuple[tuple[TableCells, str], ...]:
-        """The tables whose counts are changed, each at each of its levels."""
-        return ()
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first; None if they stay as they are."""
+        return None
+
+    def for_a_rehearsal(self) -> Self:
+        """The same for nobody: without what must outlive every run, and what true counts must keep.
+
+        It makes a release of nobody before a loss, to see that all files can be made.
+        """
+        return self.for_a_trial()
 
     def known_change(self) -> KnownChange | None:
         """What an attacker knows of changed tables who has read the settings; None if no more than
@@ -284,23 +420,123 @@ class PostTabular(MethodBase):
         """What is known of the change of one published cell, from the settings alone."""
         return {}
 
-    @abstractmethod
-    def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
-        """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
 
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Bytes of the tables that are held whole: by default dense ones of the leaf."""
-        return geography.size(geography.leaf) * schema.size * SCALAR * COPIES
+@dataclass(frozen=True, kw_only=True)
+class Pooling:
+    """What it takes to pool answers before they are used.
 
-    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
+    where
+        answers   how many are drawn for it, also those that an estimate would never look at
+        bytes     of pooled ones, in files while the run works
+        words     from where they are pooled
+    """
+
+    answers: int
+    bytes: int
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Design:
+    """A post-tabular method bound to a domain: everything that is known of it before data.
+
+    where
+        method      with its settings
+        guarantee   what a release promises that this method makes alone
+        plan        every measurement that will be made, with its exact loss
+        exact       which counts the statements about what is released exactly are about
+        tables      the tables whose counts are changed, each at each of its levels
+        spine       the places that are measured, where these are not the published ones
+    """
+
+    method: PostTabular
+    domain: Domain
+    guarantee: Guarantee
+    plan: tuple[PlannedMeasurement, ...] = ()
+    exact: Mapping[str, Preserved] = field(default_factory=dict)
+    tables: tuple[tuple[TableCells, str], ...] = ()
+    spine: Geography | None = None
+
+    @property
+    def tree(self) -> Geography:
+        """The places that are measured; published are those of the domain."""
+        return self.domain.geography if self.spine is None else self.spine
+
+    @property
+    def receipt(self) -> Mapping[str, Any]:
+        """What a receipt says besides: ``settings`` as data, a ``certificate`` of the loss."""
+        return {}
+
+    @property
+    def pooling(self) -> Pooling | None:
         """What it takes to pool answers; None where they are used as they were drawn."""
         return None
 
-    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the tables that are held whole: by default dense ones of what is measured."""
+        levels = {one.level for one in self.plan} or {self.tree.leaf}
+        units = sum(map(self.tree.size, levels))
+        return units * self.domain.schema.size * SCALAR * COPIES
+
+    @property
+    def drawn_bytes(self) -> int:
         """Bytes of all draws of a run together: by default every cell of each planned level."""
-        return sum(
-            geography.size(one.level) * schema.size * one.draws * SCALAR
-            for one in self.plan(schema, geography)
+        cells = self.domain.schema.size * SCALAR
+        return sum(self.tree.size(one.level) * one.draws for one in self.plan) * cells
+
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
+        """How far off the answers of each level and query will be: by default as far as drawn."""
+        return tuple(
+            ExpectedError(
+                level=one.level,
+                query=one.query,
+                units=(units := self.tree.size(one.level)),
+                answers=one.entries // units,
+                own=(own := sqrt(one.law.variance)),
+                pooled=own,
+                best=own / sqrt(one.draws),
+                within=float(reach(one.law)),
+            )
+            for one in self.plan
+            if not one.distance
         )
+
+    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[ExpectedError, ...]:
+        """The same of unions of units: of methods that measure more than one level."""
+        if areas:
+            raise self._only_topdown("an area")
+        return ()
+
+    def what_if(self, amounts: Mapping[str, Fraction]) -> PostTabular:
+        """The method with another loss."""
+        method: Any = self.method
+        known = method.__dataclass_fields__
+        for key in amounts:
+            if key not in ("epsilon", "rho") or key not in known:
+                expected = one_of([one for one in ("epsilon", "rho") if one in known])
+                raise ConfigError("plan", place="--set", found=repr(key), expected=expected)
+        changed: PostTabular = replace(method, **amounts)
+        return changed
+
+    def suggested(
+        self, goal: Any, wanted: Mapping[tuple[str, str], float] | None = None
+    ) -> PostTabular:
+        """The method with shares that suit a goal, where it has shares."""
+        raise self._only_topdown("a goal")
+
+    def _only_topdown(self, found: str) -> ConfigError:
+        expected = "topdown: it alone has answers of several levels to weigh against each other"
+        return ConfigError(
+            "plan", place="mechanism", found=f"{found} with {self.method.name!r}", expected=expected
+        )
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse data that cannot be protected as asked; returns remarks for the curator."""
+        return self.method.check(self, counts)
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Protect the leaf counts once for each run number."""
+        return self.method.run(self, counts, noise, runs=runs, context=context or Context())

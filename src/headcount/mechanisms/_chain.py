@@ -25,30 +25,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from headcount.addresses import chain_words, method_words
+from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError
 from headcount.files import make_folder
-from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Pooling, PostTabular, PreTabular
-from headcount.mechanisms._measured import Measured
-from headcount.mechanisms._outcome import CountsOutcome, Outcome
-from headcount.mechanisms._preserved import Preserved
+from headcount.mechanisms._base import (
+    Context,
+    CountsOutcome,
+    Design,
+    Outcome,
+    PostTabular,
+    Preserved,
+    PreTabular,
+    StepDesign,
+)
+from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement, steps_of_all
 from headcount.mechanisms._step_noise import StepNoise
 from headcount.mechanisms._stored_people import CHANGED_PEOPLE, ReusedRun, store_people
-from headcount.mechanisms._units import steps_of_all
 from headcount.mechanisms.identity import Identity
 from headcount.noise import Noise
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.registry import MECHANISMS
 from headcount.release.publication import Publication
-from headcount.schema import Schema
-from headcount.schema.follows import ALONE
+from headcount.schema.schema import ALONE
 from headcount.tabulate import Counts, Tabulated, tabulate
 
 FOLLOWS_HOUSEHOLD = (
@@ -72,9 +78,10 @@ class Unchanged(PreTabular):
         """How many people each person of a sample would stand for."""
         return self.people
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None: nobody is protected."""
-        return Guarantee.none("there is nobody")
+    def on(self, domain: Domain) -> StepDesign:
+        """No guarantee: nobody is protected."""
+        none = Guarantee.none("there is nobody")
+        return StepDesign(domain=domain, guarantee=none, keeps_households=True)
 
     def apply(
         self, population: Population, noise: Noise, *, run: int, context: Context
@@ -224,138 +231,6 @@ class Chain:
         """People to which larger households are cut first; None if they stay as they are."""
         return self.last.cut_to
 
-    def stability(self, unit: UnitOfPrivacy, schema: Schema) -> int | None:
-        """The product of the steps' stabilities; None where one of them has no proof."""
-        if self.steps and steps_of_all(schema.attributes) != ALONE:
-            return None
-        found = [step.stability(unit) for step in self.steps]
-        return None if None in found else prod(k for k in found if k is not None)
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every measurement, with the loss that it means for the people before all steps."""
-        planned = self.last.plan(schema, geography)
-        if not self.steps:
-            return planned
-        found = {unit: self.stability(unit, schema) for unit in UnitOfPrivacy}
-        bounds = tuple((unit, k) for unit, k in found.items() if k is not None)
-        return tuple(replace(one, stability=bounds) for one in planned)
-
-    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
-        """What of the loss concerns one attribute or place; nothing after steps."""
-        return {} if self.steps else self.last.certificate(schema, geography)
-
-    def measured_along(self, geography: Geography) -> Geography:
-        """The tree whose units the last step measures."""
-        return self.last.measured_along(geography)
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """What a release promises about the people before all steps."""
-        if self.single:
-            return self.parts[0].guarantee(schema, geography)
-        stated = self.last.guarantee(schema, geography)
-        return replace(self._before_steps(stated, schema, geography), method=stated.method)
-
-    def _before_steps(self, stated: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
-        """What the promise of the last step means for the people before all others."""
-        after = " and ".join(dict.fromkeys(step.name for step in self.steps))
-        exact = self._exact(stated, schema, geography)
-        if not stated.losses:
-            reasons = [f"{p.name}: {p.guarantee(schema, geography).why_none}" for p in self.parts]
-            return Guarantee.none("; ".join(dict.fromkeys(reasons))).also_exact(*exact)
-        losses = [(loss, self.stability(loss.unit, schema)) for loss in stated.losses]
-        scaled = [group_loss(loss, k) for loss, k in losses if k is not None]
-        if scaled and exact:
-            # Group privacy walks from one database to the other by neighbours that all have what
-            # is published exactly; the changed records of two neighbours need not have it.
-            return Guarantee.none(
-                f"{self.last.name} publishes some counts of the records that {after} made exactly, "
-                f"and for that case no guarantee about the people before {after} is proved"
-            ).also_exact(*exact)
-        if not scaled:
-            return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
-        bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
-        return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
-            f"the people are those before {after}. Each of them can change at most so many of the "
-            "records that are then protected, and the loss is multiplied by that number (rho by "
-            f"its square): {bounds}",
-            *([_NO_CREDIT] if any(step.weight != 1 for step in self.steps) else []),
-        )
-
-    def _exact(self, stated: Guarantee, schema: Schema, geography: Geography) -> tuple[str, ...]:
-        """What is published exactly, and of whom: the people, or the records after some steps.
-
-        Some counts of the last records are published. They are counts of the people too if every
-        step leaves them as they are, else of the records after the last step that may change them.
-        Noise, or changed tables, hide all but what the last step itself publishes exactly.
-        """
-
-        def of_whom(kept: Preserved) -> str:
-            changed = [n for n, s in enumerate(self.steps) if not s.leaves(kept, schema, geography)]
-            return self._after(changed[-1] + 1 if changed else 0)
-
-        known, everywhere = self.last.exact(schema, geography), self._after(len(self.steps))
-        said = [
-            f"{of_whom(known[what]) if what in known else everywhere}{what}"
-            for what in stated.released_exactly
-        ]
-        if stated.losses or self.last.changes_tables:
-            return tuple(said)
-        as_far = "" if self.ends_in_records else f", as far as {self.last.name} publishes it"
-        for number, step in enumerate(self.steps):
-            later, kept = self.steps[number + 1 :], step.preserves(schema, geography)
-            for one in kept:
-                if all(each.leaves(one, schema, geography) for each in later):
-                    said.append(f"{of_whom(one)}{one}{as_far}")
-            # In words alone, of a method of somebody else: nothing says what later steps do to it.
-            unless = f", unless {' or '.join(each.name for each in later)} changes it"
-            said += [
-                f"{self._after(number)}{what}{unless if later else ''}{as_far}"
-                for what in step.guarantee(schema, geography).released_exactly
-                if what not in map(str, kept)
-            ]
-        return tuple(dict.fromkeys(said))
-
-    def _after(self, number: int) -> str:
-        """The beginning of a statement about the records after so many steps."""
-        names = " and ".join(step.name for step in self.steps[:number])
-        return f"after {names}: " if names else ""
-
-    def _why_none(self, unit: UnitOfPrivacy, schema: Schema) -> str:
-        open_steps = [step for step in self.steps if step.stability(unit) is None]
-        reasons = [f"{step.name}: {step.no_bound}" for step in open_steps]
-        if steps_of_all(schema.attributes) != ALONE:
-            reasons.append(FOLLOWS_HOUSEHOLD)
-        names = " and ".join(dict.fromkeys(step.name for step in open_steps or self.steps))
-        return (
-            f"{'; '.join(dict.fromkeys(reasons))}. The noise of {self.last.name} protects the "
-            f"records that {names} made, not the people behind them"
-        )
-
-    def check(self, data: Tabulated) -> tuple[str, ...]:
-        """Refuse data that cannot be protected as asked, before any loss is recorded.
-
-        Steps after the first are checked on the people as they are now, for all that does not
-        depend on what is drawn.
-        """
-        self.check_people(data.population)
-        if not self.steps:
-            self.last.check_unchanged(data.counts)
-        remarks = [remark for step in self.steps for remark in step.check(data.population)]
-        return (*remarks, *self.last.check(data.counts))
-
-    def check_reuse(self, data: Tabulated, reused: ReusedRun) -> None:
-        """Refuse changed people that other steps made, or that were made of other data."""
-        self.last.check_unchanged(_counted(reused.people(data, self.steps), data))
-
-    def check_anew(self, data: Tabulated) -> None:
-        """Refuse to change people again under keys by which they have been protected."""
-        if self.steps:
-            self.last.check_anew(data.counts)
-
-    def check_people(self, population: Population) -> None:
-        """Refuse people for whom the plan's losses would not be true."""
-        self.last.check_people(population)
-
     def publications(self) -> Mapping[str, Publication]:
         """What can be published besides counts."""
         if self.single:
@@ -375,19 +250,27 @@ class Chain:
                     expected=f"{known}; {self.last.to_publish_more}",
                 )
 
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Bytes of the tables that are held whole."""
-        if self.ends_in_records:
-            return 0
-        return self.last.table_bytes(schema, geography)
+    def on(self, domain: Domain) -> ChainDesign:
+        """What is known of the chain on a domain before any data."""
+        return ChainDesign(
+            chain=self,
+            domain=domain,
+            steps=tuple(step.on(domain) for step in self.steps),
+            last=self.last.on(domain),
+        )
 
-    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
-        """What it takes to pool answers; None where they are used as they were drawn."""
-        return self.last.pooling(schema, geography)
+    def check_people(self, population: Population) -> None:
+        """Refuse people for whom the plan's losses would not be true."""
+        self.last.check_people(population)
 
-    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Bytes of all draws of a run together."""
-        return self.last.drawn_bytes(schema, geography)
+    def check_anew(self, data: Tabulated) -> None:
+        """Refuse to change people again under keys by which they have been protected."""
+        if self.steps:
+            self.last.check_keys(data.counts, changed=True)
+
+    def check_reuse(self, data: Tabulated, reused: ReusedRun) -> None:
+        """Refuse changed people that other steps made, or that were made of other data."""
+        self.last.check_keys(_counted(reused.people(data, self.steps), data))
 
     def cut(self, data: Tabulated) -> Tabulated:
         """The people as the last step needs them: households cut, where they are its units."""
@@ -419,21 +302,6 @@ class Chain:
             store_people(context.curator / CHANGED_PEOPLE, population, data, self.steps)
         return _counted(population, data)
 
-    def outcomes(
-        self, data: Tabulated, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Iterator[Outcome]:
-        """What is made in some runs: all at once where no step changes records, else one by one."""
-        context = context or Context()
-        own = self.noise_of(len(self.steps), noise)
-        for some in (range(run, run + 1) for run in runs) if self.steps else (runs,):
-            counts = self.changed(data, noise, run=some.start, context=context)
-            if self.ends_in_records:
-                yield CountsOutcome({counts.level: [counts.matrix]}).weighted(counts.weight)
-                continue
-            with MECHANISMS.naming(self.last):
-                made = self.last.run(counts, own, runs=some, context=context)
-            yield made.weighted(counts.weight)
-
     def noise_of(self, number: int, noise: Noise) -> Noise:
         """The noise of a step, by its position: no two steps ever share a draw."""
         if self.single:
@@ -443,6 +311,199 @@ class Chain:
         # else put the same noise on two samples of the same people.
         whole = sha256(self.words.encode()).hexdigest()[:16]
         return StepNoise(noise, f"step {number + 1} of {whole}: {part.name}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChainDesign:
+    """A chain bound to a domain: the designs of its methods, and what they mean together.
+
+    where
+        steps   of the pre-tabular steps, in their order
+        last    of the post-tabular step: what is measured, published and needed
+    """
+
+    chain: Chain
+    domain: Domain
+    steps: tuple[StepDesign, ...]
+    last: Design
+
+    @cached_property
+    def _follows_household(self) -> bool:
+        return steps_of_all(self.domain.schema.attributes) != ALONE
+
+    @cached_property
+    def stability(self) -> Mapping[UnitOfPrivacy, int]:
+        """For a unit of privacy the product of the steps' stabilities; none without a proof."""
+        if self.steps and self._follows_household:
+            return {}
+        return {
+            unit: prod(step.stability[unit] for step in self.steps)
+            for unit in UnitOfPrivacy
+            if all(unit in step.stability for step in self.steps)
+        }
+
+    @cached_property
+    def plan(self) -> tuple[PlannedMeasurement, ...]:
+        """Every measurement, with the loss that it means for the people before all steps."""
+        if not self.steps:
+            return self.last.plan
+        bounds = tuple(self.stability.items())
+        return tuple(replace(one, stability=bounds) for one in self.last.plan)
+
+    @property
+    def receipt(self) -> Mapping[str, Any]:
+        """What a receipt says besides, of one method; nothing after steps."""
+        return {} if self.steps else self.last.receipt
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What a release promises about the people before all steps."""
+        if self.chain.single:
+            return (self.last if not self.steps else self.steps[0]).guarantee
+        stated = self.last.guarantee
+        return replace(self._before_steps(stated), method=stated.method)
+
+    def promise(self, key_kind: str) -> Guarantee:
+        """The guarantee with what a run adds to it: what was read off the data, and its key."""
+        domain = self.domain
+        others = (domain.plugin, *map(MECHANISMS.outside, self.chain.parts))
+        stated = self.guarantee.also_exact(*domain.read_off).relying_on(*filter(None, others))
+        if domain.one_person:
+            stated = stated.meaning(domain.one_person)
+        return stated.seeded() if key_kind == "seed" else stated.from_cipher()
+
+    def _before_steps(self, stated: Guarantee) -> Guarantee:
+        """What the promise of the last step means for the people before all others."""
+        chain = self.chain
+        after = " and ".join(dict.fromkeys(step.name for step in chain.steps))
+        exact = self._exact(stated)
+        if not stated.losses:
+            designs: Sequence[StepDesign | Design] = (*self.steps, self.last)
+            reasons = [
+                f"{part.name}: {one.guarantee.why_none}"
+                for part, one in zip(chain.parts, designs, strict=False)
+            ]
+            return Guarantee.none("; ".join(dict.fromkeys(reasons))).also_exact(*exact)
+        losses = [(loss, self.stability.get(loss.unit)) for loss in stated.losses]
+        scaled = [group_loss(loss, k) for loss, k in losses if k is not None]
+        if scaled and exact:
+            # Group privacy walks from one database to the other by neighbours that all have what
+            # is published exactly; the changed records of two neighbours need not have it.
+            return Guarantee.none(
+                f"{chain.last.name} publishes some counts of the records that {after} made "
+                f"exactly, and for that case no guarantee about the people before {after} is proved"
+            ).also_exact(*exact)
+        if not scaled:
+            return Guarantee.none(self._why_none(stated.losses[0].unit)).also_exact(*exact)
+        bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
+        return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
+            f"the people are those before {after}. Each of them can change at most so many of the "
+            "records that are then protected, and the loss is multiplied by that number (rho by "
+            f"its square): {bounds}",
+            *([_NO_CREDIT] if any(step.weight != 1 for step in chain.steps) else []),
+        )
+
+    def _exact(self, stated: Guarantee) -> tuple[str, ...]:
+        """What is published exactly, and of whom: the people, or the records after some steps.
+
+        Some counts of the last records are published. They are counts of the people too if every
+        step leaves them as they are, else of the records after the last step that may change them.
+        Noise, or changed tables, hide all but what the last step itself publishes exactly.
+        """
+
+        def of_whom(kept: Preserved) -> str:
+            changed = [number for number, step in enumerate(self.steps) if not step.leaves(kept)]
+            return self._after(changed[-1] + 1 if changed else 0)
+
+        known, everywhere = self.last.exact, self._after(len(self.steps))
+        said = [
+            f"{of_whom(known[what]) if what in known else everywhere}{what}"
+            for what in stated.released_exactly
+        ]
+        chain = self.chain
+        if stated.losses or chain.last.changes_tables:
+            return tuple(said)
+        as_far = "" if chain.ends_in_records else f", as far as {chain.last.name} publishes it"
+        for number, step in enumerate(self.steps):
+            later = self.steps[number + 1 :]
+            for one in step.preserves:
+                if all(each.leaves(one) for each in later):
+                    said.append(f"{of_whom(one)}{one}{as_far}")
+            # In words alone, of a method of somebody else: nothing says what later steps do to it.
+            names = " or ".join(each.name for each in chain.steps[number + 1 :])
+            said += [
+                f"{self._after(number)}{what}{f', unless {names} changes it' if later else ''}"
+                f"{as_far}"
+                for what in step.guarantee.released_exactly
+                if what not in map(str, step.preserves)
+            ]
+        return tuple(dict.fromkeys(said))
+
+    def _after(self, number: int) -> str:
+        """The beginning of a statement about the records after so many steps."""
+        names = " and ".join(step.name for step in self.chain.steps[:number])
+        return f"after {names}: " if names else ""
+
+    def _why_none(self, unit: UnitOfPrivacy) -> str:
+        steps = list(zip(self.chain.steps, self.steps, strict=True))
+        open_steps = [(step, one) for step, one in steps if unit not in one.stability]
+        reasons = [f"{step.name}: {one.no_bound}" for step, one in open_steps]
+        if self._follows_household:
+            reasons.append(FOLLOWS_HOUSEHOLD)
+        names = " and ".join(dict.fromkeys(step.name for step, _ in open_steps or steps))
+        return (
+            f"{'; '.join(dict.fromkeys(reasons))}. The noise of {self.chain.last.name} protects "
+            f"the records that {names} made, not the people behind them"
+        )
+
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
+        """How far off answers will be, of the records after all steps."""
+        found, weight = self.last.expected_errors(), float(self.chain.weight)
+        if weight == 1:
+            return found
+        return tuple(
+            replace(
+                one,
+                own=weight * one.own,
+                pooled=weight * one.pooled,
+                best=weight * one.best,
+                within=weight * one.within,
+            )
+            for one in found
+        )
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the tables that are held whole; changed records stay sparse."""
+        return 0 if self.chain.ends_in_records else self.last.table_bytes
+
+    def check(self, data: Tabulated) -> tuple[str, ...]:
+        """Refuse data that cannot be protected as asked, before any loss is recorded.
+
+        Steps after the first are checked on the people as they are now, for all that does not
+        depend on what is drawn.
+        """
+        chain = self.chain
+        chain.check_people(data.population)
+        if not chain.steps:
+            chain.last.check_keys(data.counts)
+        remarks = [remark for step in chain.steps for remark in step.check(data.population)]
+        return (*remarks, *self.last.check(data.counts))
+
+    def outcomes(
+        self, data: Tabulated, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Iterator[Outcome]:
+        """What is made in some runs: all at once where no step changes records, else one by one."""
+        chain, context = self.chain, context or Context()
+        own = chain.noise_of(len(chain.steps), noise)
+        for some in (range(run, run + 1) for run in runs) if chain.steps else (runs,):
+            counts = chain.changed(data, noise, run=some.start, context=context)
+            if chain.ends_in_records:
+                yield CountsOutcome({counts.level: [counts.matrix]}).weighted(counts.weight)
+                continue
+            with MECHANISMS.naming(chain.last):
+                made = self.last.run(counts, own, runs=some, context=context)
+            yield made.weighted(counts.weight)
 
 
 Mechanism: TypeAlias = PreTabular | PostTabular | Chain

@@ -16,23 +16,29 @@ from typing import Annotated, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.fields import FilePath, Named
-from headcount.geography import Geography
 from headcount.mechanisms._base import (
-    COPIES,
-    SCALAR,
     Context,
     TablesOutcome,
     refuse_too_many,
 )
 from headcount.mechanisms._key_file import check_key_file, check_use
-from headcount.mechanisms._own_tables import AUTO, NOTHING, GroupsTable, Keyed, TablesField, plain
-from headcount.mechanisms._table_method import TableMethod
+from headcount.mechanisms._own_tables import (
+    AUTO,
+    NOTHING,
+    GroupsTable,
+    Keyed,
+    TableMethod,
+    TablesDesign,
+    TablesField,
+    plain,
+)
 from headcount.noise import Noise
+from headcount.privacy import Guarantee
 from headcount.release.changed import ChangeRules
 from headcount.release.published import PublishedCells
-from headcount.schema import Schema
 from headcount.schema.bins import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
@@ -101,18 +107,20 @@ class ChangedTables(TableMethod):
         """With keys of each run's own: the kept ones are for what is published."""
         return self if self.keys is None else replace(self, keys=None)
 
-    def changed_tables(
-        self, schema: Schema, geography: Geography
-    ) -> tuple[tuple[TableCells, str], ...]:
-        """Every table at each of its levels."""
-        made = self.made(schema, geography)
-        return tuple((made[number], level) for number, level in self.where(made, geography))
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """None, and it says so."""
 
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Bytes of all tables, which are held together, and of the copies of the largest."""
-        found = self.changed_tables(schema, geography)
-        sizes = [cells.size * geography.size(level) for cells, level in found]
-        return (2 * sum(sizes) + COPIES * max(sizes)) * SCALAR
+    def on(self, domain: Domain) -> TablesDesign:
+        """Every table at each of its levels."""
+        made = self.made(domain)
+        return TablesDesign(
+            method=self,
+            domain=domain,
+            guarantee=self.guarantee(),
+            made=made,
+            tables=tuple((made[one], level) for one, level in self.where(made, domain.geography)),
+        )
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse a sample, where that makes no sense."""
@@ -127,32 +135,26 @@ class ChangedTables(TableMethod):
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
         """Refuse people or tables for which the settings have no meaning."""
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, design: TablesDesign, counts: Counts) -> tuple[str, ...]:
         """Refuse tables or a key file that cannot be used; say what will be published."""
-        made = self._checked(counts)
+        made = self._checked(design, counts)
         if self.keys is not None:
             check_key_file(self.keys)
         return self.remarks(made, counts.geography)
 
-    def _checked(self, counts: Counts) -> tuple[TableCells, ...]:
+    def _checked(self, design: TablesDesign, counts: Counts) -> tuple[TableCells, ...]:
         """The tables, of counts that can be changed."""
         if counts.weight != 1:
             self.refuse_weight(counts.weight)
         self.check_counts(counts)
         refuse_too_many(counts, name=self.name)
-        made = self.made(counts.schema, counts.geography)
-        self.refuse_tables(counts, made)
-        return made
+        self.refuse_tables(counts, design.made)
+        return design.made
 
-    def check_unchanged(self, counts: Counts) -> None:
-        """Refuse a key file that belongs to other data."""
+    def check_keys(self, counts: Counts, *, changed: bool = False) -> None:
+        """Refuse a key file of other data, or by which these people have been protected already."""
         if self.keys is not None:
-            check_use(self.keys, counts, self.way)
-
-    def check_anew(self, counts: Counts) -> None:
-        """Refuse a key file by which these people have been protected already."""
-        if self.keys is not None:
-            check_use(self.keys, counts, self.way, changed=True)
+            check_use(self.keys, counts, self.way, changed=changed)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse what is no count of people; the message gives none."""
@@ -165,13 +167,13 @@ class ChangedTables(TableMethod):
             raise InputError(self.name, found="a count below 0", expected="0 or more")
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: TablesDesign, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> TablesOutcome:
         """The tables with changed counts, once for each run number."""
-        made, work = self._checked(counts), context or Context()
+        made = self._checked(design, counts)
         where = tuple(self.where(made, counts.geography))
         first, *later = (
-            self.change(TablesRun(counts, made, where, noise, run, work))
+            self.change(TablesRun(counts, made, where, noise, run, context))
             for run in (runs if self.draws_noise else runs[:1])
         )
         names = tuple(cells.table.name for cells in made)

@@ -1,4 +1,4 @@
-"""The secret that all record keys come from, and the file that keeps it for later releases.
+"""Record keys: words of persons, their sums (cell keys), and the file that keeps their secret.
 
 A key file is bound to whom it has been used for, so that the same people are never protected in two
 ways under the same keys; the difference of two such releases would be exact.
@@ -12,6 +12,16 @@ ways under the same keys; the difference of two such releases would be exact.
                           people would be published with two changes, which tell more than one
 
 What stands in the file is an HMAC of each, under the secret.
+
+The key of a cell is the sum, modulo 2^64, of the words of its people. Sums of uniform words are
+uniform, and those of disjoint sets of people are independent. Where persons have words of their own
+(``population.record_keys``) these are added up. Else one word for each leaf unit and cell where
+somebody is gives all published cells the same joint law, as long as
+
+    every published cell is a union of leaf cells, and
+    the people of each leaf cell are always the same.
+
+The first holds for every table of a schema's attributes; the second is what key files are bound to.
 """
 
 from __future__ import annotations
@@ -21,7 +31,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 from hmac import new as hmac
 from pathlib import Path
@@ -41,12 +51,14 @@ from headcount.files import (
     open_own,
     sync_directory,
 )
-from headcount.mechanisms._seeded import SEED_DRAWS, secret_bits
+from headcount.mechanisms._step_noise import SEED_DRAWS, secret_bits
 from headcount.noise import Noise, Stream
 from headcount.noise.source import KeyKind
 from headcount.noise.words import Words, derive_key
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.tabulate import Counts
+from headcount.tabulate.counts import adder
+from headcount.tabulate.published import TableCells
 
 log = logging.getLogger(__name__)
 
@@ -344,3 +356,56 @@ def sorted_matrix(counts: Counts) -> Any:
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellWords:
+    """Words of the leaf cells where somebody is (leaf units x cells), and keys of tables."""
+
+    counts: Counts
+    matrix: Any
+    above: dict[str, CellWords] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, counts: Counts, secret: KeySecret) -> CellWords:
+        """Sums of persons' words; without them word i of a stream is that of unit and cell i."""
+        if (records := counts.records) is not None:
+            return cls(counts, records.sums(secret.words_of_persons(records.keys)))
+        matrix = sorted_matrix(counts)
+        size = matrix.shape[0] * matrix.shape[1]
+        row = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+        index = row * matrix.shape[1] + matrix.indices
+        words, stream = np.empty(len(index), dtype=np.uint64), secret.words("record keys")
+        for start in range(0, len(index), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            words[some] = stream.at(index[some], 0, size)
+        return cls(counts, _matrix(words, matrix))
+
+    def at(self, level: str) -> CellWords:
+        """The words added up to a level at or above this one; sums wrap modulo 2^64."""
+        if level == self.counts.level:
+            return self
+        if level not in self.above:
+            up = adder(self.counts.geography, level, of=self.counts.level)
+            added = _ones(up) @ self.matrix
+            self.above[level] = CellWords(self.counts.at(level), added.tocsr())
+        return self.above[level]
+
+    def keys(self, cells: TableCells) -> WordArray:
+        """The key of each cell of a table (units x cells); 0 where nobody is."""
+        # A person whom a table counts twice, by two races, is one person of its total.
+        return np.asarray((self.matrix @ _ones(cells.matrix)).toarray(), dtype=np.uint64)
+
+
+def _ones(matrix: Any) -> Any:
+    """Where a matrix is not 0, in the type of words: with integers sums would become floats."""
+    from scipy.sparse import csr_array
+
+    kept = csr_array(matrix != 0)
+    return _matrix(np.ones(kept.nnz, dtype=np.uint64), kept)
+
+
+def _matrix(values: WordArray, like: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    return csr_array((values, like.indices, like.indptr), shape=like.shape)

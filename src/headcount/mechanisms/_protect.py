@@ -9,15 +9,12 @@ from hashlib import sha256
 
 from headcount.errors import InputError, PrivacyError
 from headcount.files import write_text_atomic
-from headcount.mechanisms._base import Context
-from headcount.mechanisms._chain import Chain, Mechanisms
-from headcount.mechanisms._outcome import Making
+from headcount.mechanisms._base import Context, Making
+from headcount.mechanisms._chain import Chain, ChainDesign, Mechanisms
 from headcount.noise import KeyedNoise, Noise, RunKey, destroy_run_key, save_run_key
 from headcount.population import Population
-from headcount.privacy import Guarantee
-from headcount.registry import MECHANISMS
 from headcount.release import Release
-from headcount.tabulate import Counts, Tabulated
+from headcount.tabulate import Tabulated
 
 NOISE_AT_ONCE = 1 << 25
 """Bytes of noise of several runs that are held at once: with their copies about 200 MiB."""
@@ -57,11 +54,12 @@ def protect(
                 save_run_key(key, folder / "run.key")
                 stack.callback(destroy_run_key, folder / "run.key")
             noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
-        (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
+        design = chain.on(truth.counts.domain)
+        (outcome,) = design.outcomes(truth, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context.curator is not None:
         text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
         write_text_atomic(context.curator / SECONDS, text)
-    return outcome.release(0, _making(chain, truth, noise))
+    return outcome.release(0, _making(design, noise))
 
 
 def protect_runs(
@@ -78,12 +76,12 @@ def protect_runs(
     """
     chain = Chain.of(mechanism)
     truth = _opened(data, chain, noise)
-    making = _making(chain, truth, noise)
-    of_one = chain.drawn_bytes(making["schema"], making["geography"])
-    step = max(1, NOISE_AT_ONCE // max(1, of_one))
+    design = chain.on(truth.counts.domain)
+    making = _making(design, noise)
+    step = max(1, NOISE_AT_ONCE // max(1, design.last.drawn_bytes))
     for start in range(runs.start, runs.stop, step):
         some = range(start, min(start + step, runs.stop))
-        for outcome in chain.outcomes(truth, noise, runs=some, context=context):
+        for outcome in design.outcomes(truth, noise, runs=some, context=context):
             for number in range(1 if chain.steps else len(some)):
                 yield outcome.release(number, making)
 
@@ -103,15 +101,14 @@ def _opened(data: Population | Tabulated, chain: Chain, noise: Noise | None) -> 
     return truth
 
 
-def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
+def _making(design: ChainDesign, noise: Noise) -> Making:
+    chain = design.chain
     return Making(
-        schema=truth.counts.schema,
-        geography=truth.counts.geography,
+        domain=design.domain,
         mechanism=chain.public_text,
-        guarantee=complete_guarantee(truth.counts, chain, key_kind=noise.key_kind),
+        guarantee=design.promise(noise.key_kind),
         key_kind=noise.key_kind if chain.draws_noise else "none",
         backend=noise.backend if chain.draws_noise else "none",
-        counted=truth.counts.counted,
     )
 
 
@@ -126,20 +123,3 @@ def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
             "noise: found a source made for other data, expected one with the digest of the data "
             "that it protects (leave noise out for a fresh one)"
         )
-
-
-def complete_guarantee(
-    counts: Counts | Population, mechanism: Mechanisms, *, key_kind: str
-) -> Guarantee:
-    """The mechanism's guarantee with what a run adds to it: its key.
-
-    Of the people it takes nothing but what their settings tell: before they are read, a population
-    with nobody in it gives the same.
-    """
-    chain = Chain.of(mechanism)
-    guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
-    others = (counts.plugin, *map(MECHANISMS.outside, chain.parts))
-    guarantee = guarantee.relying_on(*filter(None, others))
-    if counts.one_person:
-        guarantee = guarantee.meaning(counts.one_person)
-    return guarantee.seeded() if key_kind == "seed" else guarantee.from_cipher()

@@ -26,7 +26,7 @@ from headcount.files import from_json, write_bytes_atomic
 from headcount.mechanisms._base import PreTabular
 from headcount.mechanisms._key_file import leaf_content
 from headcount.population import Population
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.tabulate import Counts, Tabulated
 
 CHANGED_PEOPLE = "changed-people.npz"

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured, measure_cells
-from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._noisy_cells import noisy_cells
+from headcount.domain import Domain
+from headcount.mechanisms._base import Context, CountsOutcome, Design
+from headcount.mechanisms._measured import PlannedMeasurement, measure_cells
+from headcount.mechanisms._noisy import Noisy, noisy_cells
 from headcount.noise import Noise
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 
 
@@ -30,15 +28,14 @@ class Geometric(Noisy):
 
     name = "geometric"
 
-    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
         """Every leaf cell once."""
-        return (measure_cells(schema, geography, geography.leaf, neighbours=self),)
+        return (measure_cells(domain, domain.leaf, neighbours=self),)
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """Leaf counts plus noise."""
-        law = self.law(counts.schema, counts.geography)
-        engine = (context or Context()).engine
-        cells = noisy_cells(counts, noise, law, runs=runs, engine=engine)
-        return CountsOutcome({counts.level: cells})
+        (cells,) = design.plan
+        noisy = noisy_cells(counts, noise, cells.law, runs=runs, engine=context.engine)
+        return CountsOutcome({counts.level: noisy})

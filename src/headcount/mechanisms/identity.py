@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome, PostTabular
+from headcount.domain import Domain
+from headcount.mechanisms._base import Context, CountsOutcome, Design, PostTabular
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 
 
@@ -21,12 +20,13 @@ class Identity(PostTabular):
     name = "identity"
     draws_noise = False
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None, and it says so."""
-        return Guarantee.none("the true counts are published as they are")
+    def on(self, domain: Domain) -> Design:
+        """No guarantee, and it says so."""
+        none = Guarantee.none("the true counts are published as they are")
+        return Design(method=self, domain=domain, guarantee=none)
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """The truth, once per run."""
         return CountsOutcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Codes, Flags, Ints, Ints32
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
-from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, PreTabular
-from headcount.mechanisms._preserved import PEOPLE, Preserved
-from headcount.mechanisms._seeded import SEED_DRAWS, generator
-from headcount.mechanisms.swapping._moving import NO_BOUND, PROVENANCE
+from headcount.mechanisms._base import PEOPLE, Context, Preserved, PreTabular, StepDesign
+from headcount.mechanisms._step_noise import SEED_DRAWS, generator
+from headcount.mechanisms.swapping.households import (
+    NO_BOUND,
+    log_nobody,
+    log_shortfall,
+    write_provenance,
+)
 from headcount.mechanisms.swapping.keys import depth_of, share
 from headcount.mechanisms.swapping.persons import (
     KEEP,
@@ -29,13 +29,12 @@ from headcount.mechanisms.swapping.persons import (
     swap_area,
     swap_everywhere,
 )
-from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfall
 from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
-from headcount.memory import gib, memory_limit
 from headcount.noise import Noise, Stream
 from headcount.population import Population
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.privacy import Guarantee
+from headcount.processes import gib, memory_limit
 from headcount.schema import Schema
 from headcount.tabulate import Counts, tabulate
 
@@ -88,26 +87,27 @@ class PersonSwapping(PreTabular):
         """How alike partners must be."""
         return PartnerRule(kind=self.kind, k=self.k, order=self.order, alike=self.alike)
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None, and it says so."""
-        return Guarantee.none(
-            "records are published as they are, some of them in another place; swapping only "
-            "leaves open which ones"
-        ).also_exact(*map(str, self.preserves(schema, geography)))
+    def on(self, domain: Domain) -> StepDesign:
+        """No guarantee, and it says so.
 
-    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
-        """In each leaf what stays with the place, and in the whole all that is swapped."""
-        stay = tuple(name for name in schema.names if name in self.keep)
-        swapped = tuple(name for name in schema.names if name not in self.keep)
-        return (
-            Preserved(PEOPLE, geography.leaf, stay),
-            Preserved(PEOPLE, geography.levels[0], swapped),
+        In each leaf what stays with the place is the same, and in the whole all that is swapped.
+        """
+        names = domain.schema.names
+        stay = tuple(name for name in names if name in self.keep)
+        swapped = tuple(name for name in names if name not in self.keep)
+        kept = (
+            Preserved(PEOPLE, domain.leaf, stay),
+            Preserved(PEOPLE, domain.geography.levels[0], swapped),
         )
-
-    @property
-    def no_bound(self) -> str:
-        """Why no bound is proved."""
-        return NO_BOUND
+        return StepDesign(
+            domain=domain,
+            guarantee=Guarantee.none(
+                "records are published as they are, some of them in another place; swapping only "
+                "leaves open which ones"
+            ).also_exact(*map(str, kept)),
+            preserves=kept,
+            no_bound=NO_BOUND,
+        )
 
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
@@ -175,7 +175,9 @@ class PersonSwapping(PreTabular):
         elif self.rate and not swap.report.swapped:
             log_nobody(self.name)
         if context.curator is not None:
-            write_provenance(context.curator / PROVENANCE, {run: swap})
+            # rows as ``rows_of`` numbers them, one line a pair
+            columns = {"row": swap.rows, "partner": swap.partners}
+            write_provenance(context.curator, run, columns, swap.report)
         origin = swap.origin(len(cell))
         return replace(
             population,
@@ -266,28 +268,3 @@ def _mixed(schema: Schema, cell: Ints, codes: Codes, origin: Ints, keep: tuple[s
         return cell
     mixed = tuple(codes[n] if n in keep else codes[n][origin] for n in schema.names)
     return np.ravel_multi_index(mixed, schema.shape)
-
-
-def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
-    """Write who changed places with whom, one line a pair, and the reports beside it.
-
-    Rows are numbered as ``rows_of`` does. For scoring and for the curator only: with the release
-    it gives the truth back.
-    """
-    import polars as pl
-
-    parts = [
-        pl.DataFrame(
-            {
-                "run": np.full(len(swap.rows), run, dtype=np.int32),
-                "row": swap.rows,
-                "partner": swap.partners,
-            }
-        )
-        for run, swap in swaps.items()
-    ]
-    content = io.BytesIO()
-    pl.concat(parts).write_parquet(content)
-    write_bytes_atomic(path, content.getvalue())
-    reports = {str(run): asdict(swap.report) for run, swap in swaps.items()}
-    write_text_atomic(path.with_name(REPORT), json.dumps(reports, indent=2) + "\n")

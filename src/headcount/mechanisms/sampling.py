@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
-from headcount.geography import Geography
-from headcount.mechanisms._base import Context, PreTabular
-from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words, generator
-from headcount.memory import gib, memory_limit
+from headcount.mechanisms._base import Context, PreTabular, StepDesign
+from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words, generator
 from headcount.noise import Noise, Stream
 from headcount.noise.words import Words
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.privacy.loss import positive
+from headcount.processes import gib, memory_limit
 from headcount.release.publication import Publication, SampledPeople
-from headcount.schema import Schema
 from headcount.tabulate import tabulate
 
 if TYPE_CHECKING:
@@ -76,26 +75,19 @@ class Sampling(PreTabular):
         """1/f."""
         return 1 / self.fraction
 
-    def stability(self, unit: UnitOfPrivacy) -> int | None:
-        """1 when one record changes, 2 when one person is added or removed; proof above."""
-        if not self.exact or unit.of_household or unit.of_housing_unit:
-            return None
-        return 2 if unit.adds else 1
-
-    @property
-    def no_bound(self) -> str:
-        """Why no bound is proved."""
-        return (
-            "the sample is drawn in floating point, by a generator that is not "
-            "cryptographic, so nothing is proved about it (exact = true draws one with a bound)"
-        )
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None, and it says so."""
-        return Guarantee.none(
-            "a sampled person's record is published as it is, and a count above zero says that "
-            "somebody is there; sampling only leaves open who was sampled. The size of the sample "
-            "says how many people there are, give or take half the weight of a person"
+    def on(self, domain: Domain) -> StepDesign:
+        """No guarantee; 1 record when one changes, 2 when one is added or removed (proof above)."""
+        persons = (u for u in UnitOfPrivacy if not (u.of_household or u.of_housing_unit))
+        return StepDesign(
+            domain=domain,
+            guarantee=Guarantee.none(
+                "a sampled person's record is published as it is, and a count above zero says that "
+                "somebody is there; sampling only leaves open who was sampled. The size of the "
+                "sample says how many people there are, give or take half the weight of a person"
+            ),
+            stability={unit: 2 if unit.adds else 1 for unit in persons} if self.exact else {},
+            no_bound="the sample is drawn in floating point, by a generator that is not "
+            "cryptographic, so nothing is proved about it (exact = true draws one with a bound)",
         )
 
     def check(self, population: Population) -> tuple[str, ...]:

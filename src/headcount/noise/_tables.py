@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints32
 from headcount.errors import PrivacyError
-from headcount.noise.balls import precision
-from headcount.noise.law import Law
+from headcount.noise.exact import precision
+from headcount.noise.laws import Law
 
 TABLE_LIMIT = 1 << 20
 """Most thresholds a table may have (8 MiB): geometric to scale 24,000, Gaussian to sigma 110,000.
@@ -28,7 +28,7 @@ class CutPoints:
     """Thresholds of one law for words of one width, with a guide that makes look-ups short.
 
     ``thresholds[k]`` = floor(2^(word_bits - 1) Pr[|X| <= k]), the last being 2^(word_bits - 1) - 1.
-    ``guide``, ``shift``, ``drop``: see ``_kernels.lookup``.
+    ``guide``, ``shift``, ``drop``: see ``words.lookup``.
     """
 
     thresholds: NDArray[np.uint64]

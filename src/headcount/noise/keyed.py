@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.noise._exact import invert
-from headcount.noise._keys import RunKey, encode
 from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table, has_table
-from headcount.noise.law import Law
-from headcount.noise.source import DrawPositions, KeyKind, Stream, check_draws
-from headcount.noise.words import CHUNK, Words, compiled, derive_key
+from headcount.noise.exact import invert
+from headcount.noise.laws import Law
+from headcount.noise.source import DrawPositions, KeyKind, RunKey, Stream, check_draws, encode
+from headcount.noise.words import CHUNK, Words, derive_key, lookup
 
 SAMPLER_VERSION = 1
 """Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""
@@ -221,9 +220,7 @@ def _look_up(source: _Source, words: NDArray[np.uint64], out: Ints) -> Ints:
     if table is None:
         return np.arange(words.size, dtype=np.int64)
     undecided = np.empty(words.size, dtype=np.int64)
-    found = compiled().lookup(
-        words, table.drop, table.thresholds, table.guide, table.shift, out, undecided
-    )
+    found = lookup(words, table.drop, table.thresholds, table.guide, table.shift, out, undecided)
     return undecided[:found]
 
 

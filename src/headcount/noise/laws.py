@@ -1,21 +1,97 @@
-"""The laws that releases are made with: two-sided geometric and discrete Gaussian."""
+"""Laws of noise: what one is, the two that releases are made with, and how far noise reaches.
+
+A law is the one thing that samplers, plans and receipts know about noise. Releases are made with
+two-sided geometric and discrete Gaussian noise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from math import exp, fsum, isqrt, sinh
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from headcount.noise._exact import Bits, rejection_gaussian
-from headcount.noise.balls import enclose, precision
-from headcount.noise.law import LARGEST_SCALE, SMALLEST, Law, exact_parameter
+from headcount.errors import ConfigError
+from headcount.noise.exact import Bits, enclose, invert, precision, rejection_gaussian
 
 if TYPE_CHECKING:
     from flint import arb
+
+LARGEST_SCALE = 1 << 40
+"""Largest scale or standard deviation served: noise beyond 63 bits then has odds below e^-8e6."""
+SMALLEST = Fraction(1, LARGEST_SCALE)
+
+
+@dataclass(frozen=True)
+class Law(ABC):
+    """A symmetric law on the integers, given by exact parameters: the fields of its dataclass.
+
+    ``name``
+        in receipts and messages.
+    ``kind``
+        part of every key, with ``key_parts``: two laws never share a word of a stream. Neither
+        may change as long as SAMPLER_VERSION stays.
+
+    Tables and inversion need ``survival`` only. What the noise costs is no matter of the law
+    alone: ``headcount.privacy.sensitivity``.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def key_parts(self) -> tuple[str | int, ...]:
+        """The parameters as they enter a key: names, numerators and denominators."""
+
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """Variance of a draw: for weights and reports, never for draws."""
+
+    @abstractmethod
+    def survival(self, k: int) -> arb:
+        """Enclose Pr[|X| > k] at the current precision; the balls shrink as it grows."""
+
+    def survivals(self) -> Iterator[arb]:
+        """Enclose Pr[|X| > k] for k = 0, 1, 2, ..."""
+        return map(self.survival, count())
+
+    def survival_below(self, k: int) -> arb:
+        """Enclose a lower bound of Pr[|X| > k], cheaply: is the law too wide for a table?"""
+        return self.survival(k)
+
+    def exact_survival(self, k: int) -> Fraction | None:
+        """Pr[|X| > k] where it is known to be rational: balls never tell an integer from itself."""
+        return None
+
+    def without_table(self, word: int, *, bits: int, extension: Iterator[int]) -> int:
+        """The draw of a word of ``bits`` bits when the law is too wide for a table."""
+        return invert(self, word, bits=bits, extension=extension)
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """The parameters by name, as exact text."""
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}
+
+    def __str__(self) -> str:
+        return ", ".join([self.name, *(f"{name} {value}" for name, value in self.stated.items())])
+
+
+def exact_parameter(value: object, name: str, *, low: Fraction, high: Fraction) -> Fraction:
+    """Refuse floats, infinities and scales so large that noise could leave 64 bits."""
+    if type(value) is int:
+        value = Fraction(value)
+    if not isinstance(value, Fraction):
+        found = f"{value!r} ({type(value).__name__})"
+        raise ConfigError("noise", place=name, found=found, expected="an exact Fraction")
+    if not low <= value <= high:
+        raise ConfigError("noise", place=name, found=str(value), expected=f"{low} to {high}")
+    return value
 
 
 @dataclass(frozen=True)
@@ -163,3 +239,57 @@ def _gaussian_survivals(law: DiscreteGaussian, bits: int) -> tuple[arb, ...]:
             tails.append(tails[-1] + weight)
         total = weights[0] + 2 * tails[-1]
         return tuple(2 * tail / total for tail in reversed(tails))
+
+
+ONE_IN_20 = Fraction(1, 20)
+WIDE = 10**8
+"""From this variance on the weights of a discrete Gaussian are too many to add up for a message."""
+_BITS = 64
+
+
+def reach(law: Law, *, missed: Fraction = ONE_IN_20) -> int:
+    """The smallest k with Pr[|noise| > k] <= missed; for a very wide Gaussian at most 1 more.
+
+    Found by bisection with balls that provably hold the probability, at a precision that grows
+    until they decide. Of a Gaussian with a variance of 10^8 or more
+
+        Pr[|X| > k] <= erfc(k / sqrt(2 sigma2))
+
+    is used: its weights beyond k add up to less than the integral from k on, and all of them to
+    more than sqrt(2 pi sigma2), by Poisson summation. (They add up to more than the integral from
+    k + 1 on, hence the 1.)
+    """
+    above = _beyond(law)
+    high = 1
+    while above(high, missed):
+        high *= 2
+    low = -1  # somebody is beyond -1, always
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if above(middle, missed) else (low, middle)
+    return high
+
+
+def _beyond(law: Law) -> Callable[[int, Fraction], bool]:
+    """Whether Pr[|noise| > k] is above some odds."""
+    survival: Callable[[int], arb] = law.survival
+    if isinstance(law, DiscreteGaussian) and law.sigma2 >= WIDE:
+        sigma2 = law.sigma2
+
+        def survival(k: int) -> arb:
+            return (enclose(Fraction(k)) / (2 * enclose(sigma2)).sqrt()).erfc()
+
+    def above(k: int, odds: Fraction) -> bool:
+        if (known := law.exact_survival(k)) is not None:
+            return known > odds
+        bits = _BITS
+        while True:
+            with precision(bits):
+                ball, wanted = survival(k), enclose(odds)
+                if ball > wanted:
+                    return True
+                if ball <= wanted:
+                    return False
+            bits *= 2
+
+    return above

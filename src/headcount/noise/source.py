@@ -1,14 +1,29 @@
-"""What the rest of headcount knows about noise: named streams, and a source that fills them."""
+"""What the rest of headcount knows about noise: run keys, named streams, a source that fills them.
+
+A run key is 256 secret bits for a release, or bits anyone can rebuild from a seed for a study. Key
+plus published measurements is the truth, so a key of a release is never shown, pickled or logged;
+another process gets the path of its file. It lives in one file readable by its owner only (on
+Windows by whom the access list of its folder lets in, which is not checked), and is destroyed when
+the release is complete. Overwriting a file is best effort on journaling file systems and flash
+storage, and a copy stays in the memory of the process until it ends.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from socket import gethostname
 from typing import Protocol, TypeAlias
 
 from headcount.arrays import Ints
-from headcount.errors import ConfigError
-from headcount.noise.law import Law
+from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.files import close_to_others, mode_of, naming, open_own, sync_directory
+from headcount.noise.laws import Law
 
 
 class KeyKind(StrEnum):
@@ -56,7 +71,7 @@ class Stream:
         """What tells this stream from all others of a run.
 
         That of another purpose is longer. Encoded with the number, kind and length of its parts
-        (``_keys.encode``), no choice of names makes it that of a measurement.
+        (``encode``), no choice of names makes it that of a measurement.
         """
         named = (self.level, self.query, self.size)
         return named if self.purpose == MEASUREMENT else (*named, self.purpose)
@@ -98,3 +113,154 @@ def check_draws(stream: Stream, draws: range) -> None:
             found=f"{min(draws)}..{max(draws)}",
             expected=f"draws of {stream.size} scalars within words 0..2^63 - 1",
         )
+
+
+KEY_BYTES = 32
+_HEADER = b"headcount run key 1"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class RunKey:
+    """The key all noise of one run is derived from; make one with ``from_os`` or ``from_seed``.
+
+    Not a dataclass: ``asdict`` of something that holds a key would copy its bytes out.
+    """
+
+    __slots__ = ("file", "kind", "material", "replicate", "seed")
+
+    def __init__(
+        self,
+        *,
+        kind: KeyKind,
+        material: bytes,
+        seed: int | None = None,
+        replicate: int | None = None,
+    ) -> None:
+        self.kind: KeyKind = kind
+        self.material = material
+        self.seed = seed
+        self.replicate = replicate
+        self.file: Path | None = None
+        """Where the key is kept: how another process gets it."""
+
+    @classmethod
+    def from_os(cls) -> RunKey:
+        """Draw 256 bits from the operating system: for a release."""
+        return cls(kind=KeyKind.OS, material=secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_seed(cls, seed: int, replicate: int = 0) -> RunKey:
+        """Derive the key from a seed and a replicate number: for a study, never private."""
+        for name, value in (("seed", seed), ("replicate", replicate)):
+            if value < 0:
+                raise ConfigError(
+                    "run key", place=name, found=str(value), expected="an integer of 0 or more"
+                )
+        material = sha256(encode("headcount seed", seed, replicate)).digest()
+        return cls(kind=KeyKind.SEED, material=material, seed=seed, replicate=replicate)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunKey):
+            return NotImplemented
+        return self.kind == other.kind and compare_digest(self.material, other.material)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.material))
+
+    def __repr__(self) -> str:
+        if self.kind is KeyKind.SEED:
+            return f"RunKey.from_seed({self.seed}, {self.replicate})"
+        return "RunKey(kind='os', hidden)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.seed is not None and self.replicate is not None:
+            return (RunKey.from_seed, (self.seed, self.replicate))
+        if self.file is None:
+            raise PrivacyError(
+                "run key: found an attempt to pickle the key of a release, expected other "
+                "processes to read it with load_run_key from the run's key file"
+            )
+        return (_key_here, (self.file,))
+
+
+def encode(*parts: str | bytes | int) -> bytes:
+    """Join parts so that no two different lists give the same bytes.
+
+    Each part is its type, its length as 8 bytes, and its content; integers as decimal text.
+    """
+    out = bytearray()
+    for part in parts:
+        if isinstance(part, bytes):
+            tag, content = b"b", part
+        elif isinstance(part, str):
+            tag, content = b"s", part.encode()
+        else:
+            tag, content = b"i", str(int(part)).encode()
+        out += tag + len(content).to_bytes(8, "big") + content
+    return bytes(out)
+
+
+def save_run_key(key: RunKey, path: Path) -> None:
+    """Write the key to a new file with mode 0600 and push it to the disk; refuse to overwrite."""
+    if key.kind is KeyKind.OS:
+        body = b"os " + key.material.hex().encode()
+    else:
+        body = f"seed {key.seed} {key.replicate}".encode()
+    try:
+        handle = os.open(path, _NEW, 0o600)
+    except FileExistsError:
+        raise RunError(f"{path}: found a key file, expected none: a run has one key") from None
+    with naming(path), os.fdopen(handle, "wb") as file:
+        close_to_others(file.fileno(), 0o600)  # a strict umask could clear the owner's bits
+        file.write(_HEADER + b"\n" + body + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(path.parent)
+    key.file = path.absolute()
+
+
+def _key_here(path: Path) -> RunKey:
+    """The key of a run in another process than the one that made it."""
+    try:
+        return load_run_key(path)
+    except FileNotFoundError:
+        raise RunError(
+            f"{path}: found no key file on {gethostname()}, expected the run's, on a file system "
+            f"that all machines share"
+        ) from None
+
+
+def load_run_key(path: Path) -> RunKey:
+    """Read a key that ``save_run_key`` wrote; refuse one whose mode lets others read it."""
+    with os.fdopen(open_own(path), "rb") as file:
+        if (mode := mode_of(os.fstat(file.fileno()))) is not None and mode & 0o077:
+            raise PrivacyError(f"{path}: found mode {mode:04o}, expected 0600: the key is secret")
+        lines = file.read().split(b"\n")
+    damaged = RunError(f"{path}: found a damaged key file, expected one written by headcount")
+    if len(lines) != 3 or lines[0] != _HEADER or lines[2]:
+        raise damaged
+    try:
+        kind, *values = lines[1].decode().split(" ")
+        if kind == "os":
+            (material,) = (bytes.fromhex(value) for value in values)
+            if len(material) == KEY_BYTES:
+                key = RunKey(kind=KeyKind.OS, material=material)
+                key.file = path.absolute()
+                return key
+        elif kind == "seed":
+            seed, replicate = (int(value) for value in values)
+            return RunKey.from_seed(seed, replicate)
+    except ValueError:
+        raise damaged from None
+    raise damaged
+
+
+def destroy_run_key(path: Path) -> None:
+    """Overwrite the key file, push that to the disk, and remove it (best effort on flash)."""
+    with naming(path), os.fdopen(open_own(path, os.O_RDWR), "r+b") as file:
+        length = os.fstat(file.fileno()).st_size
+        file.write(secrets.token_bytes(length))
+        file.flush()
+        os.fsync(file.fileno())
+    path.unlink()
+    sync_directory(path.parent)

@@ -5,14 +5,14 @@ starts at zero (NIST SP 800-38A), read as a little-endian integer. Runs of words
 scattered words encrypt just the counters they need, which is the same function. The words that
 extend word ``w`` come from a second key with the counter starting at w * 2^64, so they never meet
 those of another word.
+
+The loops that look draws up, count and pick words are compiled, and hold integers only.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from functools import cache
-from types import ModuleType
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -20,20 +20,81 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Ints, Ints32
+from headcount.compiled import kernel
+
+
+@kernel(work=lambda words, *_: 3 * words.size)
+def lookup(
+    words: NDArray[np.uint64],
+    drop: np.uint64,
+    thresholds: NDArray[np.uint64],
+    guide: Ints32,
+    shift: np.uint64,
+    out: Ints,
+    undecided: Ints,
+) -> int:
+    """Invert one word for each draw; returns how many were undecided and lists their positions.
+
+    A word, cut to its top 64 - drop bits, is u (all but the lowest bit) and a sign. The magnitude
+    is the number of thresholds below u, unless a threshold equals u. ``guide[b]`` is the number
+    of thresholds below bin b of u, stored as its complement (negative) if bin b holds one.
+    """
+    one = np.uint64(1)
+    found = 0
+    for i in range(words.size):
+        word = words[i] >> drop
+        u = word >> one
+        b = u >> shift
+        k = np.int64(guide[b])
+        if k < 0:
+            k = ~k
+            high = np.int64(guide[b + one])
+            if high < 0:
+                high = ~high
+            while k < high:
+                middle = (k + high) >> 1
+                if thresholds[middle] < u:
+                    k = middle + 1
+                else:
+                    high = middle
+            if thresholds[k] == u:
+                undecided[found] = i
+                found += 1
+        sign = np.int64(word & one)
+        out[i] = (k ^ -sign) + sign
+    return found
+
+
+@kernel(work=lambda index, *_: 8 * index.size)
+def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
+    """Fill blocks with the big-endian 128-bit counters that hold words base + index."""
+    byte = np.uint64(0xFF)
+    eight = np.uint64(8)
+    for i in range(index.size):
+        if index[i] < 0 or index[i] >= size:
+            return False
+        block = np.uint64((base + index[i]) >> 1)
+        swapped = np.uint64(0)
+        for _ in range(8):
+            swapped = (swapped << eight) | (block & byte)
+            block >>= eight
+        blocks[2 * i] = np.uint64(0)
+        blocks[2 * i + 1] = swapped
+    return True
+
+
+@kernel
+def pick(blocks: NDArray[np.uint64], index: Ints, base: int, words: NDArray[np.uint64]) -> None:
+    """Take from each two-word block the word that base + index names."""
+    for i in range(index.size):
+        words[i] = blocks[2 * i + ((base + index[i]) & 1)]
+
 
 CHUNK = 1 << 15
 """Words made at a time: 256 KiB, so that they are still in the cache when they are used."""
 
 _ZEROS = np.zeros(8 * CHUNK, dtype=np.uint8)
-
-
-@cache
-def compiled() -> ModuleType:
-    """The compiled kernels, loaded with numba when the first noise is drawn."""
-    from headcount.noise import _kernels as kernels
-
-    return kernels
 
 
 def derive_key(secret: bytes, info: bytes) -> bytes:
@@ -66,14 +127,13 @@ class Words:
 
     def at(self, index: Ints, base: int, size: int) -> NDArray[np.uint64]:
         """Words base + index; raises IndexError when an index is outside 0 .. size - 1."""
-        kernels = compiled()
-        counters = np.empty(2 * index.size, dtype=np.uint64)
-        if not kernels.counters(index, base, size, counters):
+        blocks = np.empty(2 * index.size, dtype=np.uint64)
+        if not counters(index, base, size, blocks):
             raise IndexError(f"found a position outside 0..{size - 1}")
         buffer = np.empty(16 * index.size + 16, dtype=np.uint8)
-        self._block_cipher().update_into(counters.view(np.uint8), buffer)  # type: ignore[arg-type]
+        self._block_cipher().update_into(blocks.view(np.uint8), buffer)  # type: ignore[arg-type]
         words = np.empty(index.size, dtype=np.uint64)
-        kernels.pick(buffer.view(np.uint64), index, base, words)
+        pick(buffer.view(np.uint64), index, base, words)
         return words
 
     def extension(self, word: int) -> Iterator[int]:

@@ -1,9 +1,8 @@
 """Who lives where: one module per kind of population, readers of files, and seeded generators."""
 
 from headcount.population._base import FromFile, Generated, InDwellings, Source
-from headcount.population._placed import UNITS_READ_OFF
-from headcount.population.dwellings import Households
-from headcount.population.population import Population, cut_households
+from headcount.population.people_table import UNITS_READ_OFF
+from headcount.population.population import Households, Population, cut_households
 from headcount.population.uniform import uniform
 
 __all__ = [

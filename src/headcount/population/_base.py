@@ -12,28 +12,25 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
-
+from headcount.domain import Domain
 from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
 from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
-from headcount.geography.build import CodeColumns, Prefixes
-from headcount.population._placed import UNITS_READ_OFF, listed_geography
-from headcount.population.digest import table_digest
-from headcount.population.dwellings import Households
-from headcount.population.format import PLAIN, Format
+from headcount.geography.geography import CodeColumns, Prefixes
+from headcount.population.columns import KeyColumn
 from headcount.population.from_households import KIND, to_population
-from headcount.population.key_column import KeyColumn
-from headcount.population.population import Population
-from headcount.population.row_choice import RowChoice, Values
+from headcount.population.people_table import UNITS_READ_OFF, RowChoice, Values, listed_geography
+from headcount.population.pieces import table_digest
+from headcount.population.population import Households, Population
 from headcount.population.suspicious import Totals
+from headcount.population.text_files import PLAIN, Format
 from headcount.progress import Progress, silent
-from headcount.schema import Schema, load_schema
-from headcount.schema.attribute import first_repeated
+from headcount.schema import load_schema
 from headcount.schema.load import SchemaFile
+from headcount.schema.schema import first_repeated
 from headcount.typed import making
 
 GeographyTable = Annotated[CodeColumns | Prefixes, ByKey(columns=CodeColumns, column=Prefixes)]
@@ -60,24 +57,14 @@ class Source(ABC):
         """The same people for methods that need no more than how many there are in each cell."""
         return self.read(progress)
 
-    def domain(self) -> tuple[Schema, Geography]:
-        """The cells and places that are known without looking at any person."""
+    def domain(self) -> Domain:
+        """What is public, as far as it is known without looking at any person."""
         raise ConfigError(
             "population",
             place="kind",
             found=f"{self.kind!r}, whose places are read with its people",
             expected="a kind with a public list of units, or a generated one",
         )
-
-    def nobody(self) -> Population:
-        """These cells and places with nobody in them, and all that a guarantee says of them."""
-        schema, geography = self.domain()
-        none = np.empty(0, dtype=np.int32)
-        return Population(self.kind, schema, geography, none, none, **self._known())
-
-    def _known(self) -> dict[str, Any]:
-        """What the settings tell of a population besides its cells and places."""
-        return {}
 
     @property
     def places_from(self) -> Path | None:
@@ -105,14 +92,9 @@ class Source(ABC):
 class Generated(Source):
     """People who are made up from a seed."""
 
-    def domain(self) -> tuple[Schema, Geography]:
-        """The cells and places of people who do not exist, so that all of it is public."""
-        people = self.read()
-        return people.schema, people.geography
-
-    def nobody(self) -> Population:
-        """The people themselves, who do not exist."""
-        return self.read()
+    def domain(self) -> Domain:
+        """That of people who do not exist, so that all of it is public."""
+        return self.read().domain
 
     @property
     def data_file(self) -> Path | None:

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.domain import Domain
 from headcount.errors import InputError
-from headcount.population.dwellings import VACANT, Households
-from headcount.population.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import VACANT, Households, Population, Quarters
 from headcount.schema import Attribute, Follows, Recode, Schema
 
 KIND = "hhgq"
@@ -64,17 +63,20 @@ def to_population(
     counted = KIND in made.names and made.attribute(KIND) == kinds
     return Population(
         households.name,
-        made,
-        households.geography,
+        Domain(
+            made,
+            households.geography,
+            read_off=households.read_off,
+            one_person="one person is one record, in whichever dwelling it is"
+            f"{households.left_out}",
+        ),
         households.block[households.dwelling],
         cell.astype(np.int32),
         public=households.public,
-        read_off=households.read_off,
         quarters=_quarters(households, kinds) if counted else None,
         households=households,
         reading=households.reading,
         record_keys=households.record_keys,
-        one_person=f"one person is one record, in whichever dwelling it is{households.left_out}",
     )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from headcount.counted import CountsOf
+from headcount.domain import CountsOf, Domain
 from headcount.fields import APART, FilePath
-from headcount.geography import Geography
 from headcount.population._base import Source
-from headcount.population.digest import table_digest
-from headcount.population.format import PLAIN, Format
+from headcount.population.pieces import table_digest
 from headcount.population.population import Population
 from headcount.population.redistricting_2020 import (
     HOMES_READ_OFF,
@@ -19,8 +17,9 @@ from headcount.population.redistricting_2020 import (
     read_places_2020,
     read_units_2020,
 )
+from headcount.population.text_files import PLAIN, Format
 from headcount.progress import Progress, silent
-from headcount.schema import Schema, load_schema
+from headcount.schema import load_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +52,17 @@ class H12020(Source):
             self.units, blocks=self.blocks, whole=self.whole, public=self.public, form=self.format
         )
 
-    def domain(self) -> tuple[Schema, Geography]:
+    def domain(self) -> Domain:
         """Vacant or occupied, and the blocks that have living quarters."""
         places = read_places_2020(
             blocks=self.blocks, units=self.units, homes=True, whole=self.whole, form=self.format
         )
-        return load_schema("h1-2020"), places
-
-    def _known(self) -> dict[str, Any]:
-        return {
-            "public": self.public,
-            "read_off": HOMES_READ_OFF,
-            "counted": CountsOf.HOUSING_UNITS,
-        }
+        return Domain(
+            load_schema("h1-2020"),
+            places,
+            read_off=HOMES_READ_OFF,
+            counted=CountsOf.HOUSING_UNITS,
+        )
 
     @property
     def places_from(self) -> Path:

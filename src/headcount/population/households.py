@@ -1,4 +1,7 @@
-"""``kind = "households"``: people in dwellings, from a table of persons and one of dwellings."""
+"""``kind = "households"``: people in dwellings, from a table of persons and one of dwellings.
+
+They can be written as tables that are read back.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,38 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Codes, Ints, Ints32
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, Problems
 from headcount.fields import FilePath
 from headcount.geography import Areas, Geography
-from headcount.geography.build import GeographyLike, GeographySource, geography_source, place_rows
+from headcount.geography.geography import (
+    GeographyLike,
+    GeographySource,
+    geography_source,
+    place_rows,
+)
 from headcount.population._base import FromTables, GeographyTable, InDwellings, refuse_twice
-from headcount.population._placed import cut_codes, place_table
-from headcount.population.attribute_column import AttributeColumn, coded, without_missing
-from headcount.population.dwellings import HOUSEHOLD, VACANT, Households
-from headcount.population.format import PLAIN, Format
-from headcount.population.frames import AnyTable, table_of
-from headcount.population.key_column import KeyColumn
-from headcount.population.people_table import left_out_by
-from headcount.population.population import Population
-from headcount.population.reading import ReadSummary
-from headcount.population.row_choice import EVERY_ROW, RowChoice
+from headcount.population.columns import (
+    AttributeColumn,
+    KeyColumn,
+    coded,
+    whole_numbers,
+    without_missing,
+)
+from headcount.population.people_table import (
+    EVERY_ROW,
+    RowChoice,
+    cut_codes,
+    left_out_by,
+    place_table,
+)
+from headcount.population.population import HOUSEHOLD, VACANT, Households, Population, ReadSummary
 from headcount.population.suspicious import Totals, without_totals
-from headcount.population.tables import Rows, header_of, read_rows
-from headcount.population.whole_numbers import whole_numbers
+from headcount.population.tables import AnyTable, Rows, header_of, read_rows, table_of
+from headcount.population.text_files import PLAIN, Format
 from headcount.progress import Progress, silent
-from headcount.schema import Attribute, Follows, Schema
+from headcount.schema import Attribute, Follows
 
 KINDS = ("household", "vacant")
 """Kinds of dwelling in a file that has no facilities."""
@@ -103,7 +117,7 @@ class HouseholdTables(InDwellings, FromTables):
         """Names that may be chosen, beside the kind of dwelling."""
         return tuple(a.name for a in (*self.attribute, *self.dwelling_attribute))
 
-    def domain(self) -> tuple[Schema, Geography]:
+    def domain(self) -> Domain:
         """The cells that the attributes make up, and the places of the list of units."""
         columns = {"attribute": self.attribute, "dwelling_attribute": self.dwelling_attribute}
         for key, those in columns.items():
@@ -116,12 +130,7 @@ class HouseholdTables(InDwellings, FromTables):
                         expected="levels = [...]: without a list they are known from the people "
                         "alone",
                     )
-        places = self.places(self.geography, self.totals)
-        return self.chosen(self._without_people(places)).schema, places
-
-    def nobody(self) -> Population:
-        """These cells and places with nobody in them, and all that a guarantee says of them."""
-        return self.chosen(self._without_people(self.domain()[1]))
+        return self.chosen(self._without_people(self.places(self.geography, self.totals))).domain
 
     def _without_people(self, places: Geography) -> Households:
         """The attributes and places as they are read, with nobody in them."""
@@ -504,3 +513,55 @@ def _areas(column: str, rows: Rows, source: GeographySource, tree: Geography) ->
     )
     problems.refuse()
     return Areas(column, known.to_numpy().astype(np.str_), of_leaf)
+
+
+KEY = "dwelling"
+
+
+def write_households(households: Households, folder: Path) -> None:
+    """Write ``persons.parquet``, ``dwellings.parquet`` and ``units.parquet`` into a new folder.
+
+    ``dwelling`` is the key in the first two; dwellings have a code column for each level, their
+    ``kind`` and ``size``; units are all leaves, with the areas they lie in. This is the truth:
+    where the population is not made up, the folder is as confidential as the source.
+    """
+    if folder.exists():
+        raise InputError(str(folder), found="a folder", expected="a new one, to write into")
+    tree = households.geography
+    number = np.arange(len(households.block))
+    persons = {KEY: pl.Series(households.dwelling)} | _labels(
+        households.person_attributes, households.persons
+    )
+    dwellings = {
+        KEY: pl.Series(number),
+        **_codes(tree, households.block),
+        "kind": _label(households.kinds, households.kind),
+        "size": pl.Series(households.size),
+        **_labels(households.dwelling_attributes, households.dwellings),
+    }
+    leaves = np.arange(tree.size(tree.leaf), dtype=np.int32)
+    units = _codes(tree, leaves)
+    for area in households.areas:
+        # Position -1 is the last: no area.
+        codes = pl.Series([*area.codes.tolist(), None], dtype=pl.String)
+        units[area.name] = codes.gather(area.of_leaf % (area.size + 1))
+    folder.mkdir(parents=True)
+    for name, table in (("persons", persons), ("dwellings", dwellings), ("units", units)):
+        pl.DataFrame(table).write_parquet(folder / f"{name}.parquet")
+
+
+def _codes(tree: Geography, leaf: Ints32) -> dict[str, pl.Series]:
+    """A column of unit codes for each level below the whole."""
+    return {
+        level: _label(tuple(tree.units[depth].tolist()), tree.ancestors(level)[leaf])
+        for depth, level in enumerate(tree.levels)
+        if depth
+    }
+
+
+def _labels(attributes: tuple[Attribute, ...], codes: Codes) -> dict[str, pl.Series]:
+    return {a.name: _label(a.levels, codes[a.name]) for a in attributes}
+
+
+def _label(levels: tuple[str, ...], codes: NDArray[np.integer]) -> pl.Series:
+    return pl.Series(levels, dtype=pl.String).gather(codes.astype(np.int64))

@@ -2,7 +2,7 @@
 
 They are read one by one, or counted while the table is read, however large it is. What exists in a
 table is found first, then who is where; both look at a batch of rows at a time, with the same
-checks. Read for its records, a table is one batch that stays in memory. Counted, it is read in
+checks. Read for its records, a table is one batch that stays in memory. _Counted, it is read in
 pieces, and all that remains of a piece is how many people are in which unit and cell.
 """
 
@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
-from headcount.engines.protocol import Engine, InOrder
+from headcount.domain import Domain
+from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError, Noted
 from headcount.fields import FilePath, Named
-from headcount.geography import Geography
-from headcount.geography.build import GeographyLike, geography_source
+from headcount.geography.geography import GeographyLike, geography_source
 from headcount.population._base import (
     FromTables,
     GeographyTable,
@@ -30,20 +30,30 @@ from headcount.population._base import (
     refuse_overlap,
     refuse_twice,
 )
-from headcount.population._placed import STAGES, KnownDomain, SeenTable, placed, refuse_too_many
-from headcount.population.attribute_column import AttributeColumn
-from headcount.population.format import PLAIN, Format
-from headcount.population.frames import AnyTable, table_of
-from headcount.population.key_column import KeyColumn
-from headcount.population.people_table import TableOfPeople
+from headcount.population.columns import AttributeColumn, BlankCounts, KeyColumn
+from headcount.population.counts import QuartersTable
+from headcount.population.people_table import (
+    EVERY_ROW,
+    STAGES,
+    KnownDomain,
+    RowChoice,
+    SeenTable,
+    TableOfPeople,
+    placed,
+    refuse_too_many,
+)
 from headcount.population.pieces import TablePiece, pieces_of
-from headcount.population.population import Population
-from headcount.population.quarters_table import QuartersTable
-from headcount.population.record_keys import RecordKeys
-from headcount.population.row_choice import EVERY_ROW, RowChoice
+from headcount.population.population import Population, RecordKeys
 from headcount.population.suspicious import Totals
-from headcount.population.tables import TooLargeError, header_of, present, read_rows
-from headcount.population.whole_numbers import BlankCounts
+from headcount.population.tables import (
+    AnyTable,
+    TooLargeError,
+    header_of,
+    present,
+    read_rows,
+    table_of,
+)
+from headcount.population.text_files import PLAIN, Format
 from headcount.progress import Progress, silent
 from headcount.schema import Follows, Schema, impossible
 from headcount.schema.schema import Combination
@@ -106,7 +116,7 @@ class Microdata(FromTables):
         known = [one.attribute(one.known_levels or ()) for one in self.attribute]
         return Schema(tuple(known), self.zeros)
 
-    def domain(self) -> tuple[Schema, Geography]:
+    def domain(self) -> Domain:
         """The cells and places of the config and its list of units."""
         if self._unlisted:
             raise ConfigError(
@@ -115,15 +125,13 @@ class Microdata(FromTables):
                 found="no levels",
                 expected="levels = [...]: without a list they are known from the people alone",
             )
-        return self._schema(), self.places(self.geography, self.totals)
-
-    def _known(self) -> dict[str, Any]:
         levels = (said for one in self.attribute for said in one.read_off)
-        return {
-            "public": self.public,
-            "read_off": (*self.places_read_off, *levels),
-            "one_person": self.table.one_person,
-        }
+        return Domain(
+            self._schema(),
+            self.places(self.geography, self.totals),
+            read_off=(*self.places_read_off, *levels),
+            one_person=self.table.one_person,
+        )
 
     @property
     def zeros(self) -> tuple[Combination, ...]:
@@ -275,7 +283,7 @@ def _saying_what_fits() -> Iterator[None]:
         ) from None
 
 
-class Counted(NamedTuple):
+class _Counted(NamedTuple):
     """What remains of a piece: what is wrong by stage, and people by unit and cell."""
 
     noted: tuple[Noted, ...]
@@ -298,7 +306,7 @@ def _look(table: TableOfPeople, piece: TablePiece) -> SeenTable:
     return seen
 
 
-def _count(table: TableOfPeople, domain: KnownDomain, piece: TablePiece) -> Counted:
+def _count(table: TableOfPeople, domain: KnownDomain, piece: TablePiece) -> _Counted:
     """The people of a piece, counted; where one is wrong, row by row as well."""
     for together in (True, False):
         sums, noted = SumsByKey(), []
@@ -314,7 +322,7 @@ def _count(table: TableOfPeople, domain: KnownDomain, piece: TablePiece) -> Coun
         wrong = _together(noted)
         if not any(number for number, _ in wrong):
             break
-    return Counted(wrong, *sums.result())
+    return _Counted(wrong, *sums.result())
 
 
 def _together(noted: list[tuple[Noted, ...]]) -> tuple[Noted, ...]:
@@ -337,16 +345,15 @@ def _population(
     assert domain.geography is not None  # or refused
     return Population(
         table.name,
-        domain.schema,
-        domain.geography,
+        Domain(
+            domain.schema, domain.geography, read_off=domain.read_off, one_person=table.one_person
+        ),
         unit,
         cell,
         many,
         public=table.public,
-        read_off=domain.read_off,
         reading=seen.summary(table),
         record_keys=keys,
-        one_person=table.one_person,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import InputError, one_of
-from headcount.population.format import Format
+from headcount.population.text_files import Format
 
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS = (".dta", ".sav", ".zsav")

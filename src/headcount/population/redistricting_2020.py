@@ -26,29 +26,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.counted import CountsOf
+from headcount.domain import CountsOf, Domain
 from headcount.errors import InputError, Problems
 from headcount.fields import APART, FilePath
 from headcount.geography import Geography
-from headcount.geography.build import CodeColumns, build_geography, place_rows
+from headcount.geography.geography import CodeColumns, build_geography, place_rows
 from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
 from headcount.population._base import Source
-from headcount.population.digest import table_digest
-from headcount.population.format import PLAIN, Format
-from headcount.population.frames import table_of
-from headcount.population.population import MOST_PEOPLE, Population
-from headcount.population.quarters import Quarters
-from headcount.population.reading import ReadSummary
-from headcount.population.tables import Rows, read_rows
-from headcount.population.whole_numbers import whole_numbers
+from headcount.population.columns import whole_numbers
+from headcount.population.pieces import table_digest
+from headcount.population.population import MOST_PEOPLE, Population, Quarters, ReadSummary
+from headcount.population.tables import Rows, read_rows, table_of
+from headcount.population.text_files import PLAIN, Format
 from headcount.progress import Progress, silent
-from headcount.schema import Schema, load_schema
+from headcount.schema import load_schema
 
 HHGQ, TYPES = "hhgq", 8
 NO_QUARTERS = "0000000"
@@ -103,18 +100,13 @@ class Redistricting2020(Source):
             form=self.format,
         )
 
-    def domain(self) -> tuple[Schema, Geography]:
+    def domain(self) -> Domain:
         """The cells of the product, and the blocks that have living quarters."""
         places = read_places_2020(
             blocks=self.blocks, units=self.units, homes=False, whole=self.whole, form=self.format
         )
-        return load_schema("redistricting-2020"), places
-
-    def _known(self) -> dict[str, Any]:
-        return {
-            "public": self.public,
-            "read_off": () if self.units is None else PERSONS_READ_OFF,
-        }
+        read_off = () if self.units is None else PERSONS_READ_OFF
+        return Domain(load_schema("redistricting-2020"), places, read_off=read_off)
 
     @property
     def places_from(self) -> Path | None:
@@ -184,13 +176,11 @@ def read_persons_2020(
     unit = place_rows(_block(rows), geography, name=rows.name, where=rows.where)
     people = Population(
         name=rows.name,
-        schema=schema,
-        geography=geography,
+        domain=Domain(schema, geography, read_off=() if given is None else PERSONS_READ_OFF),
         unit=unit,
         cell=np.ravel_multi_index(codes, [one.size for one in schema.attributes]).astype(np.int32),
         count=count,
         public=public,
-        read_off=() if given is None else PERSONS_READ_OFF,
         reading=_reading(rows, *(() if given is None else (given.rows,)), places),
     )
     if given is None:
@@ -219,14 +209,16 @@ def read_units_2020(
     unit = place_rows(given.block, geography, name=given.rows.name, where=given.rows.where)
     return Population(
         name=given.rows.name,
-        schema=load_schema("h1-2020"),
-        geography=geography,
+        domain=Domain(
+            load_schema("h1-2020"),
+            geography,
+            read_off=HOMES_READ_OFF,
+            counted=CountsOf.HOUSING_UNITS,
+        ),
         unit=unit[homes],
         cell=given.occupied[homes].astype(np.int32),
         count=given.count[homes],
-        counted=CountsOf.HOUSING_UNITS,
         public=public,
-        read_off=HOMES_READ_OFF,
         reading=_reading(given.rows, places),
         quarters=_quarters(given.only(~homes, without=""), geography),
     )

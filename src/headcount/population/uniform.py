@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headcount.domain import Domain
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.fields import AtLeast0, AtLeast1
@@ -60,8 +61,7 @@ def uniform(
     counts = multinomial(np.random.default_rng(seed), people, np.full(leaves, 1 / leaves))
     return Population(
         name=f"uniform(people={people}, depth={depth}, mean={mean}, seed={seed})",
-        schema=Schema(),
-        geography=geography,
+        domain=Domain(Schema(), geography),
         unit=np.arange(leaves, dtype=np.int32),
         cell=np.zeros(leaves, dtype=np.int32),
         count=counts.astype(np.int64),

@@ -1,15 +1,23 @@
 """Losses in exact fractions, the unit of privacy, what a release promises, and what was spent."""
 
-from headcount.privacy._ledger_records import OverspendError, Spend, SpendState
+from headcount.privacy._ledger_file import OverspendError, Spend, SpendState
 from headcount.privacy.allocation import AllocatedShare, Allocation, allocate
-from headcount.privacy.compose import along_paths, sequential
 from headcount.privacy.convert import add_remove_to_change_one, pure_to_zcdp, zcdp_to_approximate
 from headcount.privacy.guarantee import Guarantee
 from headcount.privacy.ledger import Ledger
-from headcount.privacy.loss import ApproximateLoss, Currency, Loss, PureLoss, ZCDPLoss
-from headcount.privacy.noise_loss import law_for, noise_loss
-from headcount.privacy.sensitivity import Sensitivity, marginal_sensitivity
-from headcount.privacy.unit import DEFAULT_UNIT, UnitOfPrivacy, unit_of_privacy
+from headcount.privacy.loss import (
+    DEFAULT_UNIT,
+    ApproximateLoss,
+    Currency,
+    Loss,
+    PureLoss,
+    UnitOfPrivacy,
+    ZCDPLoss,
+    along_paths,
+    sequential,
+    unit_of_privacy,
+)
+from headcount.privacy.sensitivity import Sensitivity, law_for, marginal_sensitivity, noise_loss
 
 __all__ = [
     "DEFAULT_UNIT",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headcount.privacy.loss import Loss
-from headcount.privacy.unit import UnitOfPrivacy
+from headcount.privacy.loss import Loss, UnitOfPrivacy
 
 GENERAL_LIMITS = (
     "what can be inferred about a person from the published statistics even if that person's "

@@ -27,12 +27,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from headcount.errors import ConfigError, PrivacyError
+from headcount.fields import TooLong, fits
 from headcount.noise.source import KeyKind
-from headcount.numbers import TooLong, fits
-from headcount.privacy import _ledger_rows as rows
-from headcount.privacy import _ledger_store as store
-from headcount.privacy._account import charge, used
-from headcount.privacy._ledger_records import (
+from headcount.privacy import _ledger_file as books
+from headcount.privacy._ledger_file import (
     Balance,
     Dataset,
     OverspendError,
@@ -40,8 +38,17 @@ from headcount.privacy._ledger_records import (
     SpendEvent,
     SpendState,
 )
-from headcount.privacy.loss import ApproximateLoss, Loss, PureLoss, ZCDPLoss, exact
-from headcount.privacy.unit import UnitOfPrivacy
+from headcount.privacy.convert import charge, used
+from headcount.privacy.guarantee import Guarantee
+from headcount.privacy.loss import (
+    ApproximateLoss,
+    Loss,
+    PureLoss,
+    UnitOfPrivacy,
+    ZCDPLoss,
+    exact,
+    figure,
+)
 
 log = logging.getLogger(__name__)
 
@@ -65,20 +72,20 @@ class Ledger:
     def create(cls, path: Path | str) -> Ledger:
         """Make a new, empty ledger; refuses to touch a file that is there."""
         whole = Path(path).absolute()
-        store.create(whole)
+        books.create(whole)
         return cls(whole)
 
     @classmethod
     def open(cls, path: Path | str) -> Ledger:
         """Use an existing ledger; refuses what is not one, or is readable by others."""
         whole = Path(path).absolute()
-        store.check(whole)
+        books.check(whole)
         return cls(whole)
 
     @staticmethod
     def is_one(path: Path) -> bool:
         """Whether a file is a ledger, by its first bytes: sound or not, of whatever name."""
-        return store.is_ledger(path)
+        return books.is_ledger(path)
 
     def declare(self, name: str, *, total: Loss) -> Dataset:
         """Declare a dataset and the most that may ever be lost on it; a total never changes."""
@@ -88,10 +95,10 @@ class Ledger:
             )
         _refuse_long(total)
         declared = Dataset(name=name, total=total, declared_at=_now())
-        with store.writing(self.path) as connection:
-            known = rows.all_datasets(connection).get(name)
+        with books.writing(self.path) as connection:
+            known = books.all_datasets(connection).get(name)
             if known is None:
-                rows.insert_dataset(connection, declared)
+                books.insert_dataset(connection, declared)
                 return declared
         if known.total != total:
             raise PrivacyError(
@@ -102,13 +109,13 @@ class Ledger:
 
     def datasets(self) -> tuple[Dataset, ...]:
         """Every declared dataset, by name."""
-        with store.reading(self.path) as connection:
-            return tuple(rows.all_datasets(connection).values())
+        with books.reading(self.path) as connection:
+            return tuple(books.all_datasets(connection).values())
 
     def dataset(self, name: str) -> Dataset:
         """One declared dataset."""
-        with store.reading(self.path) as connection:
-            return rows.get_dataset(connection, name)
+        with books.reading(self.path) as connection:
+            return books.get_dataset(connection, name)
 
     def afford(self, dataset: str, loss: Loss, *, run_id: str = "") -> None:
         """Refuse now, before data is read, what :meth:`spend` would refuse; records nothing.
@@ -116,10 +123,10 @@ class Ledger:
         A run that is on the books already may go on, whatever is left.
         """
         _refuse_long(loss)
-        with store.reading(self.path) as connection:
-            declared = rows.get_dataset(connection, dataset)
+        with books.reading(self.path) as connection:
+            declared = books.get_dataset(connection, dataset)
             amount = charge(loss, total=declared.total).amount
-            if not run_id or rows.find_spend(connection, run_id) is None:
+            if not run_id or books.find_spend(connection, run_id) is None:
                 _refuse_overspend(connection, declared, amount)
 
     def spend(
@@ -169,14 +176,14 @@ class Ledger:
             invariants=tuple(invariants),
             events=(SpendEvent(state=SpendState.RECORDED, at=_now()),),
         )
-        with store.writing(self.path) as connection:
-            known = rows.find_spend(connection, run_id)
+        with books.writing(self.path) as connection:
+            known = books.find_spend(connection, run_id)
             if known is not None:
                 return _resumed(known, wanted)
             _admit_content(connection, dataset, tags, new_content=new_content)
             if wanted.charge is not None:
                 _refuse_overspend(connection, declared, wanted.charge)
-            rows.insert_spend(connection, wanted)
+            books.insert_spend(connection, wanted)
         log.info("ledger: run %s recorded on dataset %s", run_id, dataset)
         return wanted
 
@@ -191,8 +198,8 @@ class Ledger:
     ) -> None:
         """Refuse now what :meth:`spend` would refuse of the content; records nothing."""
         tags = self._tags(data_digest, source_digest)
-        with store.reading(self.path) as connection:
-            if not run_id or rows.find_spend(connection, run_id) is None:
+        with books.reading(self.path) as connection:
+            if not run_id or books.find_spend(connection, run_id) is None:
                 _strange_content(connection, dataset, tags, new_content=new_content)
 
     def _tags(self, data_digest: str, source_digest: str) -> tuple[str, ...]:
@@ -211,8 +218,8 @@ class Ledger:
         Mark ``DRAWN`` before the first draw, ``COMPLETE`` when the release is written and the key
         destroyed.
         """
-        with store.writing(self.path) as connection:
-            found = rows.get_spend(connection, run_id)
+        with books.writing(self.path) as connection:
+            found = books.get_spend(connection, run_id)
             if found.state is state and state in _ORDER:
                 return found
             if (
@@ -224,8 +231,8 @@ class Ledger:
                     f"run {run_id!r}: found state {found.state}, expected one from which it can "
                     f"become {state}: runs go from recorded to drawn to complete"
                 )
-            rows.insert_event(connection, run_id, SpendEvent(state=state, at=_now()))
-            return rows.get_spend(connection, run_id)
+            books.insert_event(connection, run_id, SpendEvent(state=state, at=_now()))
+            return books.get_spend(connection, run_id)
 
     def void(self, run_id: str, *, why: str, written: Sequence[str | Path] = ()) -> Spend:
         """Take back a spend whose run drew no noise and wrote nothing; the reason is kept.
@@ -243,17 +250,17 @@ class Ledger:
             raise PrivacyError(
                 f"run {run_id!r}: found {written[0]} written, expected nothing: its spend stands"
             )
-        with store.writing(self.path) as connection:
-            found = rows.get_spend(connection, run_id)
+        with books.writing(self.path) as connection:
+            found = books.get_spend(connection, run_id)
             if found.state is not SpendState.RECORDED:
                 raise PrivacyError(
                     f"run {run_id!r}: found state {found.state}, expected recorded: "
                     f"a spend is never refunded once noise may have been drawn"
                 )
-            rows.insert_event(
+            books.insert_event(
                 connection, run_id, SpendEvent(state=SpendState.VOID, at=_now(), why=reason)
             )
-            return rows.get_spend(connection, run_id)
+            return books.get_spend(connection, run_id)
 
     def close(self, run_id: str, *, why: str) -> Spend | None:
         """State that a run will never complete; its spend stands. None if it never spent.
@@ -261,33 +268,33 @@ class Ledger:
         Closing a closed run changes nothing, and a voided one stays void.
         """
         reason = _present(why, name="reason for closing")
-        with store.writing(self.path) as connection:
-            found = rows.find_spend(connection, run_id)
+        with books.writing(self.path) as connection:
+            found = books.find_spend(connection, run_id)
             if found is None or found.state in (SpendState.CLOSED, SpendState.VOID):
                 return found
             if found.state is SpendState.COMPLETE:
                 raise PrivacyError(
                     f"run {run_id!r}: found state complete, expected a run that is not finished"
                 )
-            rows.insert_closing(connection, run_id, at=_now(), why=reason)
-            return rows.get_spend(connection, run_id)
+            books.insert_closing(connection, run_id, at=_now(), why=reason)
+            return books.get_spend(connection, run_id)
 
     def run(self, run_id: str) -> Spend:
         """The spend of one run."""
-        with store.reading(self.path) as connection:
-            return rows.get_spend(connection, run_id)
+        with books.reading(self.path) as connection:
+            return books.get_spend(connection, run_id)
 
     def history(self, name: str) -> tuple[Spend, ...]:
         """Every spend on a dataset, oldest first, voided and not private ones included."""
-        with store.reading(self.path) as connection:
-            rows.get_dataset(connection, name)
-            return rows.spends_on(connection, name)
+        with books.reading(self.path) as connection:
+            books.get_dataset(connection, name)
+            return books.spends_on(connection, name)
 
     def balance(self, name: str) -> Balance:
         """What is left of a dataset's total, and what the ledger cannot say."""
-        with store.reading(self.path) as connection:
-            declared = rows.get_dataset(connection, name)
-            spends = rows.spends_on(connection, name)
+        with books.reading(self.path) as connection:
+            declared = books.get_dataset(connection, name)
+            spends = books.spends_on(connection, name)
         counted = [one for one in spends if one.counts]
         charges = [one.charge for one in counted if one.charge is not None]
         spent = used(charges, total=declared.total)
@@ -317,7 +324,7 @@ class Ledger:
 
     def _tag(self, purpose: bytes, text: str) -> str:
         """HMAC-SHA256 of a text under the secret; a purpose is no prefix of another."""
-        with store.reading(self.path) as connection:
+        with books.reading(self.path) as connection:
             secret = connection.execute("SELECT key FROM secret").fetchone()["key"]
         tag = hmac.new(secret, purpose + text.encode(), hashlib.sha256)
         return f"hmac-sha256:{tag.hexdigest()}"
@@ -333,7 +340,7 @@ def _refuse_long(loss: Loss) -> None:
 def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount: Fraction) -> None:
     charges = [
         one.charge
-        for one in rows.spends_on(connection, declared.name)
+        for one in books.spends_on(connection, declared.name)
         if one.counts and one.charge is not None
     ]
     before = used(charges, total=declared.total)
@@ -437,3 +444,44 @@ def declared_total(*, epsilon: str, rho: str, delta: str = "", unit: str) -> Los
     if delta:
         return ApproximateLoss(epsilon=amount, delta=exact(delta, name="--delta"), unit=which)
     return PureLoss(epsilon=amount, unit=which)
+
+
+@dataclass(frozen=True)
+class LedgerOutlook:
+    """A dataset's remainder, in words.
+
+    where
+        now       what is left of the declared total, in its currency
+        loss      what the release would lose; None where no guarantee holds: such a release is
+                  recorded as not private, and held against nothing
+        refused   why the ledger would refuse the release; "" if it would not
+        left      what would remain
+    """
+
+    dataset: str
+    currency: str
+    now: str
+    loss: Loss | None
+    refused: str = ""
+    left: str = ""
+
+
+def outlook(ledger: Ledger, dataset: str, promise: Guarantee, *, run_id: str = "") -> LedgerOutlook:
+    """What a release with that promise would leave; nothing is written.
+
+    ``run_id`` is of a run that has begun: what it has spent is not spent again.
+    """
+    balance = ledger.balance(dataset)
+    total = balance.dataset.total
+    now = left = balance.remaining
+    loss, refused = None, ""
+    if promise.exists:
+        loss = promise.loss_for(total.unit) or promise.losses[0]
+        try:
+            ledger.afford(dataset, loss, run_id=run_id)
+            if all(one.run_id != run_id for one in ledger.history(dataset)):
+                more = charge(loss, total=total).amount
+                left = total.amount - used([balance.charged, more], total=total).amount
+        except OverspendError as error:
+            refused = str(error)
+    return LedgerOutlook(dataset, total.currency, figure(now), loss, refused, figure(left))

@@ -1,8 +1,22 @@
-"""Privacy losses as exact value objects: a number, its currency and its unit of privacy."""
+"""Privacy losses as exact value objects: a number, its currency, its unit; how losses compose.
+
+Nothing here converts. Losses of different currencies or units are refused; see
+:mod:`headcount.privacy.convert` for the few valid ways from one to another.
+
+A change of one attribute alone moves only the queries that show it, at all levels; a move from one
+leaf to another within a unit moves all queries, at the levels below that unit:
+
+    loss(attribute) = largest sum along a path of the losses of queries that show the attribute
+    loss(leaf within level) = largest sum along a path of the losses of levels below it
+
+They are smaller than the whole loss, and state what an attacker can learn who knows all else of a
+person. The certificates of the 2020 census list them as epsilons, for a tree without only children:
+there every path has the losses of the levels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from enum import StrEnum
@@ -10,8 +24,9 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TypeAlias
 
+from headcount.domain import CountsOf
 from headcount.errors import PrivacyError, brief
-from headcount.numbers import (
+from headcount.fields import (
     MOST_DIGITS,
     RECORDED_DIGITS,
     TooLong,
@@ -19,7 +34,91 @@ from headcount.numbers import (
     fits,
     shown,
 )
-from headcount.privacy.unit import UnitOfPrivacy
+
+
+class UnitOfPrivacy(StrEnum):
+    """What may differ between two neighbouring databases.
+
+    Losses of different units are different quantities: an epsilon under ``CHANGE_ONE`` is never
+    set beside an epsilon under ``ADD_REMOVE`` without saying so.
+    """
+
+    ADD_REMOVE = "add-remove"
+    """One person's record is added or removed."""
+
+    CHANGE_ONE = "change-one"
+    """One person's record changes to any other; the number of people stays."""
+
+    HOUSEHOLD_ADD_REMOVE = "household-add-remove"
+    """One household, or one person in group quarters, is added or removed."""
+
+    HOUSEHOLD_CHANGE_ONE = "household-change-one"
+    """One household, or one person in group quarters, becomes any other; their number stays."""
+
+    HOUSING_UNIT_CHANGE_ONE = "housing-unit-change-one"
+    """Records are housing units: one of them changes to any other; their number stays."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"  # so that the repr of a loss round-trips
+
+    @property
+    def of_household(self) -> bool:
+        """Whether whole households come, go or change."""
+        return self in (self.HOUSEHOLD_ADD_REMOVE, self.HOUSEHOLD_CHANGE_ONE)
+
+    @property
+    def of_housing_unit(self) -> bool:
+        """Whether records are of housing units, and a person is none of them."""
+        return self is self.HOUSING_UNIT_CHANGE_ONE
+
+    @property
+    def counted(self) -> CountsOf:
+        """What the records are."""
+        return CountsOf.HOUSING_UNITS if self.of_housing_unit else CountsOf.PEOPLE
+
+    @property
+    def adds(self) -> bool:
+        """Whether neighbours differ in how many there are."""
+        return self in (self.ADD_REMOVE, self.HOUSEHOLD_ADD_REMOVE)
+
+    @property
+    def pair(self) -> tuple[UnitOfPrivacy, UnitOfPrivacy]:
+        """This unit, and the other one about the same: both persons, or both households.
+
+        Beside a housing unit stands the person who moves, and changes two of them.
+        """
+        other = {
+            self.ADD_REMOVE: self.CHANGE_ONE,
+            self.CHANGE_ONE: self.ADD_REMOVE,
+            self.HOUSEHOLD_ADD_REMOVE: self.HOUSEHOLD_CHANGE_ONE,
+            self.HOUSEHOLD_CHANGE_ONE: self.HOUSEHOLD_ADD_REMOVE,
+            self.HOUSING_UNIT_CHANGE_ONE: self.CHANGE_ONE,
+        }
+        return self, other[self]
+
+    @property
+    def phrase(self) -> str:
+        """The unit in plain words, to be set beside every epsilon."""
+        return {
+            self.ADD_REMOVE: "one person is added or removed",
+            self.CHANGE_ONE: "one person's record changes",
+            self.HOUSEHOLD_ADD_REMOVE: "one household is added or removed",
+            self.HOUSEHOLD_CHANGE_ONE: "one household changes",
+            self.HOUSING_UNIT_CHANGE_ONE: "one housing unit's record changes",
+        }[self]
+
+
+DEFAULT_UNIT = UnitOfPrivacy.CHANGE_ONE
+"""The unit of every mechanism and of every new ledger, unless another is asked for."""
+
+
+def unit_of_privacy(value: UnitOfPrivacy | str, *, name: str) -> UnitOfPrivacy:
+    """The unit of that name; an unknown one is an error that lists the known ones."""
+    try:
+        return UnitOfPrivacy(value)
+    except ValueError:
+        known = ", ".join(repr(unit.value) for unit in UnitOfPrivacy)
+        raise PrivacyError(place=name, found=repr(value), expected=f"one of {known}") from None
 
 
 def exact(value: object, *, name: str, digits: int = MOST_DIGITS) -> Fraction:
@@ -219,3 +318,108 @@ def figure(value: Fraction) -> str:
 def written(value: Fraction) -> str:
     """Write a fraction as it is, or rounded where it has more digits than a message can hold."""
     return str(value) if fits(value, digits=MOST_DIGITS) else decimal(value)
+
+
+def sequential(losses: Iterable[Loss]) -> Loss:
+    """The loss of several releases about the same people: losses add up.
+
+    epsilon = sum epsilon_i;  rho = sum rho_i;  (epsilon, delta) = (sum epsilon_i, sum delta_i)
+
+    Dwork and Roth (2014), "The Algorithmic Foundations of Differential Privacy", theorem 3.16;
+    Bun and Steinke (2016), "Concentrated Differential Privacy", lemma 2.3 for rho.
+    """
+    parts = _alike(losses)
+    first = parts[0]
+    amount = sum((part.amount for part in parts), Fraction(0))
+    if isinstance(first, PureLoss):
+        return PureLoss(epsilon=amount, unit=first.unit)
+    if isinstance(first, ZCDPLoss):
+        return ZCDPLoss(rho=amount, unit=first.unit)
+    delta = sum((part.delta for part in parts if isinstance(part, ApproximateLoss)), Fraction(0))
+    return ApproximateLoss(epsilon=amount, delta=delta, unit=first.unit)
+
+
+def along_paths(losses: Iterable[tuple[Loss, frozenset[int] | None]]) -> Loss | None:
+    """The loss of measurements of places in a tree: the largest sum along a path to a leaf.
+
+        loss = max over paths p of S_p,   S_p = sum of the losses of measurements on p
+
+    where
+        losses   of each measurement, stated for a record that moves from one of its counts to
+                 another, with the numbers of the paths it lies on; None for all of them
+
+    Proof for Gaussian noise and one changed record, which leaves a cell of leaf a for one of leaf
+    b. A query of a unit on both paths has at most one count less and one more: squared distance
+    2, and rho = 2 / (2 s^2) = 1 / s^2, the loss as stated. A unit on one of the two paths has one
+    count that moves by 1: squared distance 1, half that loss. So
+
+        rho(a, b) <= sum over both of 1/s^2 + 1/2 sum over one of 1/s^2 = (S_a + S_b) / 2
+
+    which is at most the larger of the two. The same holds for epsilon with distances in place of
+    squares, 2 and 1, and noise whose loss is proportional to them. A record that is added or
+    removed moves one count of each unit on one path: its loss, stated so, is S_a. Unequal sums
+    are safe, and a waste: paths with a smaller sum are protected more than is said.
+    """
+    given = list(losses)
+    if not given:
+        return None
+    numbers = frozenset[int]().union(*(paths for _, paths in given if paths is not None)) or {0}
+    sums = [
+        sequential(own)
+        for number in numbers
+        if (own := [loss for loss, paths in given if paths is None or number in paths])
+    ]
+    return max(sums, key=lambda loss: loss.amount)
+
+
+def _alike(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    parts = tuple(losses)
+    if not parts:
+        raise PrivacyError("sequential composition: found no losses, expected at least one")
+    first = parts[0]
+    for part in parts[1:]:
+        if part.currency is not first.currency:
+            raise PrivacyError(
+                f"sequential composition: found {part.currency} beside {first.currency}, expected "
+                "one currency: convert first, so that the method is named"
+            )
+        if part.unit is not first.unit:
+            raise PrivacyError(
+                f"sequential composition: found the unit of privacy '{part.unit}' beside "
+                f"'{first.unit}', expected one unit: their losses are different quantities"
+            )
+    return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredLoss:
+    """The loss of a query at a level, and the paths that it lies on (``along_paths``)."""
+
+    level: str
+    query: str
+    loss: Loss
+    paths: frozenset[int] | None = None
+
+
+def attribute_losses(
+    measured: Sequence[MeasuredLoss], *, shows: Mapping[str, Collection[str]]
+) -> dict[str, Loss]:
+    """The loss of each attribute; ``shows`` has the attributes of each query, recoded ones too."""
+    attributes = dict.fromkeys(one for some in shows.values() for one in some)
+    found = {
+        name: _together(one for one in measured if name in shows[one.query]) for name in attributes
+    }
+    return {name: loss for name, loss in found.items() if loss is not None}
+
+
+def leaf_losses(measured: Sequence[MeasuredLoss], *, levels: Sequence[str]) -> dict[str, Loss]:
+    """The loss of a leaf within a unit of each level above it, from the whole down."""
+    found = {
+        level: _together(one for one in measured if one.level in levels[depth:])
+        for depth, level in enumerate(levels[:-1], start=1)
+    }
+    return {level: loss for level, loss in found.items() if loss is not None}
+
+
+def _together(measured: Iterable[MeasuredLoss]) -> Loss | None:
+    return along_paths((one.loss, one.paths) for one in measured)

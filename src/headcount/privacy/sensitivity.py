@@ -1,4 +1,4 @@
-"""How far one step between neighbours can move the answers to a query.
+"""Sensitivity: how far neighbours can move the answers to a query, and what noise on them costs.
 
 A query at a level is measured as **one vector**: its cells in every unit of the level. Each person
 lives in one unit of the level and falls into one cell of the query, so a person is one count in
@@ -48,11 +48,14 @@ twice what one housing unit changes, where any two records would have four times
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import singledispatch
 from itertools import pairwise, product
 
 from headcount.errors import PrivacyError
-from headcount.privacy.unit import UnitOfPrivacy
-from headcount.schema.follows import ALONE, Steps
+from headcount.noise.laws import DiscreteGaussian, Law, TwoSidedGeometric
+from headcount.privacy.loss import Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.schema.schema import ALONE, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,3 +151,55 @@ def _household(unit: UnitOfPrivacy, largest: int | None, *, alone: bool) -> tupl
     if alone:
         return largest - 1, (largest - 1) ** 2
     return 2 * largest, 2 * largest**2
+
+
+@singledispatch
+def noise_loss(law: Law, moved: Sensitivity, *, draws: int = 1) -> Loss:
+    """The loss of ``draws`` answers with noise of a law, when neighbours move each by ``moved``."""
+    raise PrivacyError(
+        f"noise: found {law}, a law without a stated loss, expected one that is registered with "
+        "headcount.privacy.sensitivity"
+    )
+
+
+@noise_loss.register
+def _(law: TwoSidedGeometric, moved: Sensitivity, *, draws: int = 1) -> PureLoss:
+    """Epsilon = rate l1, for each draw.
+
+    Ghosh, Roughgarden and Sundararajan (2012), "Universally Utility-Maximizing Privacy
+    Mechanisms", definition 2.2.
+    """
+    return PureLoss(epsilon=law.rate * moved.l1 * draws, unit=moved.unit)
+
+
+@noise_loss.register
+def _(law: DiscreteGaussian, moved: Sensitivity, *, draws: int = 1) -> ZCDPLoss:
+    """Rho = l2_squared / (2 sigma2), for each draw.
+
+    Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy",
+    theorem 4 and, for vectors, theorem 14.
+    """
+    return ZCDPLoss(rho=Fraction(moved.l2_squared) / (2 * law.sigma2) * draws, unit=moved.unit)
+
+
+def law_for(loss: Loss, moved: Sensitivity) -> Law:
+    """The law with which one answer costs ``loss``: the inverse of ``noise_loss``.
+
+    rate = epsilon / l1, or sigma2 = l2_squared / (2 rho)
+    """
+    if loss.unit is not moved.unit:
+        raise PrivacyError(
+            f"noise: found a loss for '{loss.unit}' and a sensitivity for '{moved.unit}', "
+            f"expected one unit of privacy"
+        )
+    if moved.l1 == 0:
+        raise PrivacyError(
+            f"noise: found a query of sensitivity 0, expected one that a person can change: "
+            f"when {loss.unit.phrase} its answer stays the same. Give it no share, or take the "
+            f"unit '{loss.unit.pair[1]}'"
+        )
+    if isinstance(loss, PureLoss):
+        return TwoSidedGeometric(loss.epsilon / moved.l1)
+    if isinstance(loss, ZCDPLoss):
+        return DiscreteGaussian(Fraction(moved.l2_squared) / (2 * loss.rho))
+    raise PrivacyError(f"noise: found {loss}, expected a pure or a zCDP loss")

@@ -25,13 +25,12 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.errors import InputError, Problems, one_of
 from headcount.geography import Geography
-from headcount.population.format import Format
 from headcount.population.tables import Rows, too_large
-from headcount.population.text_files import open_text
+from headcount.population.text_files import Format, open_text
 from headcount.release._mdf import GQTYPES, PERSON_FIELDS, UNIT_FIELDS
 from headcount.release.layout import marginal
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.tabulate.published.codings import find_attribute, level_atoms
+from headcount.tabulate.codings import find_attribute, level_atoms
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

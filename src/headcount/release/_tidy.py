@@ -20,7 +20,7 @@ from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.files import pieces, whole_files
 from headcount.geography import Geography
-from headcount.population.quarters import Quarters
+from headcount.population.population import Quarters
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
 

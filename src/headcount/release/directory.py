@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from headcount.engines.handed import HANDED, left_behind, remove_left_behind
+from headcount.engines import HANDED, left_behind, remove_left_behind
 from headcount.errors import HeadcountError, RunError
 from headcount.files import (
     POSIX,

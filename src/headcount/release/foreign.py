@@ -15,13 +15,14 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.fields import Named, Pairs
 from headcount.geography import Geography
-from headcount.memory import gib, memory_limit
-from headcount.population.format import PLAIN, Format
 from headcount.population.tables import Rows, header_of, read_rows
+from headcount.population.text_files import PLAIN, Format
 from headcount.privacy.guarantee import UnknownGuarantee
+from headcount.processes import gib, memory_limit
 from headcount.release._foreign_files import (
     Entries,
     is_mdf,
@@ -103,8 +104,7 @@ def read_foreign(
             tables[level], gone = _table(mine, kept, places.size(level), how)
             missing |= {} if gone is None or not gone.any() else {level: gone}
     return CountsRelease(
-        schema=kept,
-        geography=places,
+        domain=Domain(kept, places),
         mechanism=f"somebody else ({', '.join(dict.fromkeys(one.source for one in found))})",
         guarantee=UnknownGuarantee(why_none=WHY_UNKNOWN),
         key_kind="none",

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Floats, Ints
-from headcount.arrow import arrow_numbers, arrow_texts
+from headcount.arrays import Floats, Ints, arrow_numbers, arrow_texts
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.memory import gib, memory_limit
+from headcount.processes import gib, memory_limit
 from headcount.release.published import (
     FLAG,
     TOTAL_LABEL,

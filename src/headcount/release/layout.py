@@ -9,11 +9,12 @@ from typing import Literal
 
 import numpy as np
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.release.frames import COUNT, is_large, refuse_clash
 from headcount.schema import Schema
-from headcount.schema.attribute import is_pattern
+from headcount.schema.schema import is_pattern
 
 FileFormat = Literal["parquet", "csv"]
 MarginNames = tuple[str, ...]
@@ -48,8 +49,9 @@ class FileLayout:
                 expected='"parquet", "csv" or both, each once',
             )
 
-    def check(self, schema: Schema, geography: Geography) -> None:
+    def check(self, domain: Domain) -> None:
         """Refuse a domain without distinct columns or files: before noise is drawn, not after."""
+        schema, geography = domain.schema, domain.geography
         refuse_clash(geography.levels, schema.cell_names, "cell")
         wide = not self.tidy and not is_large(schema, geography.size(geography.leaf))
         sums = [marginal(schema, margin) for margin in self.margins]
@@ -69,8 +71,9 @@ class FileLayout:
             for level in geography.levels:
                 _new_name(stems, level, each)
 
-    def least_bytes(self, schema: Schema, geography: Geography) -> int:
+    def least_bytes(self, domain: Domain) -> int:
         """What the text of the lowest level takes at least; 0 where that depends on its counts."""
+        schema, geography = domain.schema, domain.geography
         if "csv" not in self.formats or is_large(schema, geography.size(geography.leaf)):
             return 0
         counts = int(schema.possible.sum())

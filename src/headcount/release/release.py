@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags
-from headcount.counted import CountsOf
+from headcount.domain import CountsOf, Domain
 from headcount.errors import InputError, did_you_mean, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -46,19 +46,31 @@ class Release:
         key_kind    'os' (fresh entropy), 'seed' (repeatable, therefore not private) or 'none'
         backend     which sampler drew the noise
         notes       facts about the making, none of them computed from the truth alone
-        counted     what the counts are of: people, or housing units
 
     What is published is said by the kinds of release: ``CountsRelease``, ``TablesRelease``.
     """
 
-    schema: Schema
-    geography: Geography
+    domain: Domain
     mechanism: str
     guarantee: Guarantee
     key_kind: str
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
-    counted: CountsOf = CountsOf.PEOPLE
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the domain."""
+        return self.domain.schema
+
+    @property
+    def geography(self) -> Geography:
+        """The geography of the domain."""
+        return self.domain.geography
+
+    @property
+    def counted(self) -> CountsOf:
+        """What the counts are of: people, or housing units."""
+        return self.domain.counted
 
     @property
     def clipped_after_summing(self) -> bool:

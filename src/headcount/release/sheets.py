@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from headcount.fields import in_plain_numbers
 from headcount.files import whole_files
 from headcount.geography.geography import Geography
-from headcount.numbers import in_plain_numbers
 from headcount.progress import Progress, silent
 from headcount.release.frames import (
     COUNT,
@@ -53,7 +53,7 @@ from headcount.release.published import (
 )
 from headcount.release.release import CountsRelease, Release, TablesRelease
 from headcount.schema import Schema
-from headcount.tabulate.query import Query
+from headcount.tabulate.counts import Query
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,12 +23,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount._version import __version__
-from headcount.arrays import Ints, Ints32
-from headcount.counted import CountsOf
+from headcount.arrays import Ints, Ints32, append, mapped, scratch_file
+from headcount.domain import CountsOf, Domain
 from headcount.errors import RunError
 from headcount.files import from_json, write_bytes_atomic
 from headcount.geography import Geography
-from headcount.mapped import append, mapped, scratch_file
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
 from headcount.progress import Progress, silent
@@ -274,19 +273,28 @@ def read_stored(folder: Path) -> Stored:
     """A release with its receipt, after checking every file against the manifest, once."""
     manifest = check_files(folder)
     receipt = _read_json(folder / RECEIPT)
-    domain = manifest["domain"]
-    schema = schema_from_json(domain)
-    read = _read_published if "tables" in domain else _read_counts
+    form = manifest["domain"]
+    if "tables" in form and "rules" not in form:
+        raise RunError(
+            f"{folder}: found tables with withheld cells and no rules for them, as an older "
+            f"version of headcount wrote them, expected a release that states its rules"
+        )
+    beside = any(form.get(word) for word in ("tables", "long", "tidy"))
+    domain = Domain(
+        schema=schema_from_json(form),
+        geography=_geography(folder, UNITS if beside else stem_of(form["levels"][-1]), form),
+        counted=CountsOf(form.get("counted", CountsOf.PEOPLE)),
+    )
+    read = _read_published if "tables" in form else _read_counts
     release = read(
         folder,
-        domain,
-        schema=schema,
+        form,
+        domain=domain,
         mechanism=receipt["mechanism"],
         guarantee=guarantee_from_json(receipt["guarantee"]),
         key_kind=receipt["key_kind"],
         backend=receipt["noise_backend"],
         notes=receipt["notes"],
-        counted=CountsOf(domain.get("counted", CountsOf.PEOPLE)),
     )
     return Stored(release, receipt, manifest["files"])
 
@@ -396,42 +404,34 @@ def _from_rows(
 
 
 def _read_published(
-    folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
+    folder: Path, form: dict[str, Any], *, domain: Domain, **made: Any
 ) -> TablesRelease:
-    if "rules" not in domain:
-        raise RunError(
-            f"{folder}: found tables with withheld cells and no rules for them, as an older "
-            f"version of headcount wrote them, expected a release that states its rules"
-        )
-    geography = _geography(folder, UNITS, domain)
     published = tuple(
         read_published(
-            _read_table(folder, published_stem(one["table"]["name"], one["level"]), domain),
+            _read_table(folder, published_stem(one["table"]["name"], one["level"]), form),
             one,
-            schema,
-            geography,
+            domain.schema,
+            domain.geography,
         )
-        for one in domain["tables"]
+        for one in form["tables"]
     )
-    rules = rules_from_json(domain["rules"])
-    return TablesRelease(
-        schema=schema, geography=geography, published=published, rules=rules, **made
-    )
+    rules = rules_from_json(form["rules"])
+    return TablesRelease(domain=domain, published=published, rules=rules, **made)
 
 
 def _read_counts(
-    folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
+    folder: Path, form: dict[str, Any], *, domain: Domain, **made: Any
 ) -> CountsRelease:
-    leaf, long, tidy = domain["levels"][-1], domain.get("long", ()), domain.get("tidy", False)
-    geography = _geography(folder, UNITS if long or tidy else stem_of(leaf), domain)
-    in_parquet = domain.get("formats", ["parquet"])[0] == "parquet"
+    schema, geography = domain.schema, domain.geography
+    long, tidy = form.get("long", ()), form.get("tidy", False)
+    in_parquet = form.get("formats", ["parquet"])[0] == "parquet"
     tables: dict[str, LevelTable] = {}
-    for level in domain["published"]:
+    for level in form["published"]:
         if level in long and in_parquet:
             path = folder / f"{stem_of(level)}.parquet"
             tables[level] = read_rows(path, level, schema, geography)
             continue
-        frame = _read_table(folder, stem_of(level), domain)
+        frame = _read_table(folder, stem_of(level), form)
         if tidy or level in long:
             tables[level] = _from_rows(frame, level, schema, geography, sparse=level in long)
             continue
@@ -440,8 +440,8 @@ def _read_counts(
             for name, possible in zip(schema.cell_names, schema.possible, strict=True)
         ]
         tables[level] = np.column_stack(columns)
-    weight = Fraction(domain.get("weight", 1))
-    return CountsRelease(schema=schema, geography=geography, tables=tables, weight=weight, **made)
+    weight = Fraction(form.get("weight", 1))
+    return CountsRelease(domain=domain, tables=tables, weight=weight, **made)
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.counted import CountsOf
 from headcount.report.model import (
     Block,
     Column,
@@ -65,7 +64,7 @@ class Finding(ABC):
     caption: str = ""
     table_name: str = ""
     folded: bool = False
-    counted: CountsOf = CountsOf.PEOPLE
+    counted: str = "people"
 
     def __post_init__(self) -> None:
         for name in ("title", "value_words", "caption"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 
-from headcount.memory import machine_memory
+from headcount.processes import machine_memory
 from headcount.report.model import Provenance
 
 DEFAULT_PACKAGES = ("headcount", "numpy", "scipy", "polars", "altair")

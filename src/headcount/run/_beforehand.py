@@ -7,7 +7,8 @@ the lists that a release shows, and nothing is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,24 +18,191 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.engines.handed import handed_folder
-from headcount.errors import InputError
+from headcount.config.settings import Config, OutputSettings
+from headcount.domain import Domain
+from headcount.engines import handed_folder
+from headcount.errors import ConfigError, InputError, RunError
+from headcount.evaluation.suppressed import write_account
 from headcount.files import ROWS_AT_ONCE
 from headcount.geography import Geography
-from headcount.mechanisms import Chain, Context, Tabulated
-from headcount.noise import KeyedNoise, KeyKind, Law, Stream
+from headcount.mechanisms import Chain, ChainDesign, Context, PlannedMeasurement, Tabulated, protect
+from headcount.noise import KeyedNoise, KeyKind, Law, Noise, Stream
+from headcount.noise.keyed import served_by
 from headcount.noise.source import DrawPositions
 from headcount.population import Population
 from headcount.privacy import Guarantee
+from headcount.processes import gib, memory_limit
 from headcount.release import CountsRelease, Release
-from headcount.release.directory import RunDirectory
+from headcount.release.directory import RunDirectory, refuse_open, release_around
 from headcount.release.frames import Dense, dense, units_frame
 from headcount.release.layout import FileLayout
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import guarantee_to_json, read_release, write_release
-from headcount.run._making import make_release
 from headcount.schema import Schema
+from headcount.storage import DiskStorage, storage_at
 from headcount.topdown.measurements import read_measurements
+
+
+def check_places(config: Config) -> None:
+    """Refuse a run, a workspace or a key file in a place where it could be published."""
+    check_output(config.run)
+    _check_key_files(config)
+
+
+def check_output(run: OutputSettings) -> None:
+    """Refuse a run or a workspace in a place where it could be published, or cannot be."""
+    _refuse_in_release("run.out", run.out)
+    _check_workspace(run)
+
+
+def _check_key_files(config: Config) -> None:
+    """Record keys must outlive the run, and stay secret."""
+    out = config.run.out.resolve()
+    for file in Chain.of(config.mechanism).secret_files:
+        if file.resolve().is_relative_to(out):
+            raise ConfigError(
+                "config",
+                place="mechanism.keys",
+                found=f"{file}, inside the run {config.run.out}",
+                expected="a file outside it: record keys are kept for later releases",
+            )
+        _refuse_in_release("mechanism.keys", file)
+
+
+def _check_workspace(run: OutputSettings) -> None:
+    """Refuse a workspace that cannot be used, or that is not apart from the run."""
+    if run.workspace is None:
+        return
+    workspace = storage_at(run.workspace)
+    if isinstance(workspace, DiskStorage):
+        folder, out = workspace.folder.resolve(), run.out.resolve()
+        if folder.is_relative_to(out) or out.is_relative_to(folder):
+            how = (
+                "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"
+            )
+            raise ConfigError(
+                "config",
+                place="run.workspace",
+                found=f"{folder}, {how} the run's directory {out}",
+                expected="a folder apart from it: true counts are never beside a release",
+            )
+        _refuse_in_release("run.workspace", folder)
+        if folder.exists() and not folder.is_dir():
+            raise RunError(f"{folder}: found a file, expected a folder for the run's workspace")
+        refuse_open(workspace.folder)
+    workspace.check()
+
+
+def _refuse_in_release(place: str, path: Path) -> None:
+    if (release := release_around(path)) is not None:
+        raise ConfigError(
+            "config",
+            place=place,
+            found=f"{path}, in the release {release}",
+            expected="a place outside it: whoever publishes the release would publish this too",
+        )
+
+
+def make_release(
+    data: Tabulated,
+    mechanism: Chain,
+    noise: Noise,
+    *,
+    folder: Path,
+    curator: Path,
+    context: Context,
+    publications: Mapping[str, Publication],
+    layout: FileLayout,
+    receipt: Callable[[Release], Mapping[str, Any]],
+) -> Release:
+    """Protect people, and write all that is published of them.
+
+    where
+        folder    of the release
+        curator   for the curator's account, which is never published
+        receipt   what is said of a release
+    """
+    release = protect(data, mechanism, noise, context=context)
+    more = [
+        path
+        for kind, publication in publications.items()
+        # After other steps what is exact is so of the records that these made, not of the data.
+        for path in (publication.knowing(data.counts) if mechanism.single else publication).write(
+            release, folder / kind, quarters=data.counts.quarters, progress=context.progress
+        )
+    ]
+    write_account(
+        release,
+        data.population,
+        curator,
+        protected=lambda: mechanism.changed(
+            data, noise, run=0, context=replace(context, curator=None)
+        ),
+    )
+    write_release(
+        release,
+        folder,
+        receipt=receipt(release),
+        more=more,
+        layout=layout,
+        progress=context.progress,
+    )
+    return release
+
+
+COST = {"table": 2e-8, "slow": 3e-3}
+"""Seconds for one draw, as measured on one core of an ordinary machine."""
+DAY = 86_400
+MOST_SECONDS = 7 * DAY
+"""Nobody waits for more, and a run that is given up has spent its loss."""
+
+
+def refuse_too_large(design: ChainDesign, *, out: Path, layout: FileLayout) -> None:
+    """Refuse tables beyond this machine's memory, and files beyond its disk."""
+    name, free = design.chain.name, shutil.disk_usage(_existing(out)).free
+    if (text := layout.least_bytes(design.domain)) > free:
+        raise ConfigError(
+            "run",
+            place="format",
+            found=f"text files that take {gib(text)} or more",
+            expected=f"at most the {gib(free)} that are free beside {out}; or Parquet alone",
+        )
+    tables = design.table_bytes
+    if tables > (most := memory_limit()):
+        raise ConfigError(
+            name,
+            place="memory",
+            found=f"tables that need up to {gib(tables)} at once",
+            expected=f"at most the {gib(most)} of this machine; fewer cells or units, or another "
+            f"mechanism (tables of topdown are sparse)",
+        )
+    pooling = design.last.pooling
+    if pooling is not None and pooling.bytes > free:
+        raise ConfigError(
+            name,
+            place="pool",
+            found=f"{gib(pooling.bytes)} of pooled answers ({pooling.words})",
+            expected=f"at most the {gib(free)} that are free beside {out}; or pool_from a higher "
+            "level",
+        )
+    if (seconds := draw_seconds(design.plan)) > MOST_SECONDS:
+        raise ConfigError(
+            name,
+            place="noise",
+            found=f"draws that take about {seconds / DAY:,.0f} days (laws of a very large scale "
+            "are drawn one by one)",
+            expected=f"at most {MOST_SECONDS // DAY} days: fewer draws, or a larger loss",
+        )
+
+
+def draw_seconds(plan: Sequence[PlannedMeasurement]) -> float:
+    """Roughly how long the draws of a plan take on one core."""
+    return sum(one.entries * one.draws * COST[served_by(one.law)] for one in plan)
+
+
+def _existing(path: Path) -> Path:
+    return next(one for one in (path, *path.absolute().parents) if one.exists())
+
 
 FEW = 12
 """Leaves that are all rehearsed; of more, some that stand for the others."""
@@ -105,8 +273,7 @@ def rehearse_counts(
         level: np.zeros((fewer.size(level), schema.size), dtype=np.int64) for level in fewer.levels
     }
     made = CountsRelease(
-        schema=schema,
-        geography=fewer,
+        domain=Domain(schema, fewer),
         mechanism="",
         guarantee=guarantee,
         key_kind="none",
@@ -181,7 +348,7 @@ def nobody(population: Population) -> Population:
         )
     return replace(
         population,
-        geography=fewer,
+        domain=replace(population.domain, geography=fewer),
         unit=none,
         cell=none,
         count=None if population.count is None else np.zeros(0, dtype=np.int64),

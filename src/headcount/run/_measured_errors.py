@@ -31,8 +31,7 @@ from headcount.evaluation.error_report import ALL, FEW_UNITS
 from headcount.release import CountsRelease
 from headcount.tabulate import CELLS, Query
 from headcount.topdown.from_measurements import PublishedStart
-from headcount.topdown.measured_tree import MeasuredTree
-from headcount.topdown.place_estimates import Estimated, PlaceEstimates
+from headcount.topdown.place_estimates import Estimated, MeasuredTree, PlaceEstimates
 
 PART = 0.125
 """h. With the whole noise errors of block totals in Rhode Island (rho 2.56, shares like 2020) come

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.comparison.methods import Domain, LeftOut, Offered, Way, promises
+from headcount.comparison.methods import ComparedDomain, LeftOut, Offered, Way, promises
+from headcount.comparison.run import case_table
 from headcount.comparison.settings import Settings
 from headcount.comparison.study import Findings
-from headcount.comparison.tables import case_table
 from headcount.errors import RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.directory import RunDirectory
 from headcount.release.store import guarantee_from_json, read_receipt, read_release
 from headcount.run.forecast import answers_of
-from headcount.tabulate.query import CELLS
+from headcount.tabulate.counts import CELLS
 
 PREDICTED = {
     "case": pl.String,
@@ -48,7 +48,7 @@ RELEASES = {
 
 def publishable(
     offer: Offered,
-    domain: Domain,
+    domain: ComparedDomain,
     settings: Settings,
     *,
     releases: Sequence[Path] = (),
@@ -80,14 +80,14 @@ def publishable(
     )
 
 
-def _why(one: LeftOut, domain: Domain) -> str:
+def _why(one: LeftOut, domain: ComparedDomain) -> str:
     """Why a case was left out; the full reason may name or count what was read from the data."""
     return UNFIT if domain.read_off else one.why
 
 
-def _predicted(way: Way, domain: Domain) -> Iterator[dict[str, Any]]:
+def _predicted(way: Way, domain: ComparedDomain) -> Iterator[dict[str, Any]]:
     """How far off what a case measures will be, from its noise alone."""
-    for one in answers_of(way.mechanism, domain.schema, domain.geography, unit=domain.unit):
+    for one in answers_of(way.design, unit=domain.unit):
         yield {
             "case": way.name,
             "level": one.level,
@@ -96,7 +96,7 @@ def _predicted(way: Way, domain: Domain) -> Iterator[dict[str, Any]]:
         }
 
 
-def _domain(domain: Domain) -> Iterator[dict[str, Any]]:
+def _domain(domain: ComparedDomain) -> Iterator[dict[str, Any]]:
     """Levels and attributes; nothing of lists that the data told.
 
     Nor names: a look at the data may have decided which levels and attributes there are, as

@@ -6,21 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headcount.mechanisms import Chain, Measured, losses_of, total_loss
+from headcount.mechanisms import ChainDesign, PlannedMeasurement, losses_of, total_loss
 from headcount.noise import SAMPLER_VERSION, KeyedNoise
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunFacts
 from headcount.release.store import geographies_to_json, guarantee_to_json, versions
-from headcount.tabulate import Counts
-from headcount.topdown.settings import TopDownSettings
 
 
 def draft_receipt(
-    mechanism: Chain,
+    design: ChainDesign,
     guarantee: Guarantee,
-    counts: Counts,
     *,
     key_kind: str,
     dataset: str,
@@ -28,22 +25,19 @@ def draft_receipt(
     plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything about the making that may be published and does not depend on a draw."""
-    plan = mechanism.plan(counts.schema, counts.geography)
-    certificate = mechanism.certificate(counts.schema, counts.geography)
+    mechanism, plan, more = design.chain, design.plan, dict(design.receipt)
     losses, drawn = guarantee.losses, mechanism.draws_noise
     unit = losses[0].unit if losses else DEFAULT_UNIT
     recorded = "no ledger was named: the losses of this dataset's releases are not added up"
     return {
         "made_by": "headcount",
         "mechanism": mechanism.public_text,
-        **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
-        **_settings(mechanism),
+        **({} if mechanism.single else {"steps": _steps(design)}),
+        **({"settings": more["settings"]} if "settings" in more else {}),
         "guarantee": guarantee_to_json(guarantee),
-        "geography": geographies_to_json(
-            counts.geography, mechanism.measured_along(counts.geography)
-        ),
+        "geography": geographies_to_json(design.domain.geography, design.last.tree),
         "measurements": _measurements(plan, unit),
-        **({"certificate": dict(certificate)} if certificate else {}),
+        **({"certificate": more["certificate"]} if "certificate" in more else {}),
         "key_kind": key_kind if drawn else "none",
         "noise_backend": KeyedNoise.backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,
@@ -56,27 +50,17 @@ def draft_receipt(
     }
 
 
-def _settings(mechanism: Chain) -> dict[str, Any]:
-    """The settings of TopDown as data, by which its errors can be estimated from the release."""
-    if not isinstance(mechanism.last, TopDownSettings) or not mechanism.single:
-        return {}
-    from headcount.topdown.rerun import settings_to_json  # with all of TopDown
-
-    return {"settings": settings_to_json(mechanism.last)}
-
-
-def _steps(mechanism: Chain, counts: Counts) -> list[dict[str, Any]]:
+def _steps(design: ChainDesign) -> list[dict[str, Any]]:
     """The chain step by step: for each that changes records what it makes of one step."""
+    mechanism = design.chain
     before = [
         {
             "step": step.public_text,
             "changes": "records",
-            "stability": {
-                str(unit): k for unit in UnitOfPrivacy if (k := step.stability(unit)) is not None
-            }
-            or f"none: {step.no_bound}",
+            "stability": {str(unit): k for unit, k in one.stability.items()}
+            or f"none: {one.no_bound}",
         }
-        for step in mechanism.steps
+        for step, one in zip(mechanism.steps, design.steps, strict=True)
     ]
     if mechanism.parts == mechanism.steps:
         return before
@@ -107,11 +91,11 @@ def finished_receipt(
     }
 
 
-def _served(plan: Sequence[Measured]) -> dict[str, str]:
+def _served(plan: Sequence[PlannedMeasurement]) -> dict[str, str]:
     return {f"{one.level}/{one.query}": served_by(one.law) for one in plan}
 
 
-def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
+def _measurements(plan: Sequence[PlannedMeasurement], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
     """The allocation and what it costs, in exact fractions as text; shares under ``unit``."""
     whole, parts = total_loss(plan, unit), losses_of(plan, unit)
     told = []

@@ -14,27 +14,34 @@ import polars as pl
 from headcount.arrays import Ints
 from headcount.attacks import People
 from headcount.attacks.differencing import Difference, Slivers
-from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.knowledge import knowledge_of_release
 from headcount.attacks.linkage import Link, Linked
 from headcount.attacks.reconstruction import BLOCKS, RECORDS, Rebuilt, Reconstruct, change_words
 from headcount.attacks.records import Features, Records, records_from_rows
-from headcount.attacks.reidentification import KnownPeople, Matches, OwnRecords, Reidentify, Target
-from headcount.config.attack_files import positions, read_known, read_tables_file, read_true_people
-from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
+from headcount.attacks.reidentification import KnownPeople, Matches, Reidentify, Target
+from headcount.config.attack_files import (
+    LinkFiles,
+    positions,
+    read_known,
+    read_rows,
+    read_tables_file,
+    read_true_people,
+    rows_of_release,
+)
 from headcount.config.load import load_config
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, InputError, RunError, brief
-from headcount.evaluation.attacked import matches_frame, rebuilt_frame
-from headcount.evaluation.attackers import (
+from headcount.evaluation.attacked import linked_frame, matches_frame, rebuilt_frame
+from headcount.evaluation.counts_found import slivers_frame
+from headcount.evaluation.reidentified import (
     COMMERCIAL,
+    GUESS_WORDS,
     PERFECT,
     Quality,
+    beside_guesses,
     commercial_attacker,
     perfect_attacker,
 )
-from headcount.evaluation.counts_found import slivers_frame
-from headcount.evaluation.linkage_risk import linked_frame
-from headcount.evaluation.reidentified import GUESS_WORDS, beside_guesses
 from headcount.files import from_json
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
@@ -303,7 +310,7 @@ def _target(source: Path) -> Target:
             f"{source}: found published tables, expected records; run headcount attack "
             f"reconstruct on it first, and give its --out here"
         ) from None
-    return OwnRecords().target(release)
+    return Target.of(release)
 
 
 def _rebuilt(source: Path) -> Target:

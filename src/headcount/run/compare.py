@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.comparison import STUDY
 from headcount.comparison.cache import Cache
-from headcount.comparison.methods import Domain, Offered, fitting, neighbours_of, offered
+from headcount.comparison.methods import ComparedDomain, Offered, fitting, neighbours_of, offered
 from headcount.comparison.run import run
 from headcount.comparison.settings import Settings
 from headcount.comparison.study import Findings, Work
 from headcount.comparison.template import write_text
 from headcount.config.load import comparison_digest, load_comparison
 from headcount.config.settings import ComparisonConfig, RunSettings
+from headcount.domain import Domain
 from headcount.engines import EngineName
 from headcount.errors import InputError, did_you_mean
 from headcount.files import close_folder
-from headcount.geography import Geography
 from headcount.mechanisms import Chain, Mechanism, Tabulated
-from headcount.population import Population
+from headcount.population import InDwellings, Population
 from headcount.privacy import DEFAULT_UNIT
 from headcount.privacy.loss import positive
 from headcount.progress import Progress, silent
@@ -38,7 +38,6 @@ from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable, refuse_unknown
 from headcount.run.engines import engine_named
-from headcount.schema import Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +63,7 @@ class Comparison:
 
     findings: Findings
     offer: Offered
-    domain: Domain
+    domain: ComparedDomain
     recipe: str
     releases: tuple[Path, ...] = ()
     ledger: Path | None = None
@@ -238,22 +237,20 @@ def compare_run(
     return made
 
 
-def ways_of(
-    config: ComparisonConfig, settings: Settings, schema: Schema, geography: Geography
-) -> dict[str, Chain]:
+def ways_of(config: ComparisonConfig, settings: Settings, domain: Domain) -> dict[str, Chain]:
     """The ways that a comparison of a config tries, by name: without a look at its people."""
     own = Chain.of(config.mechanism) if config.mechanism else None
     unit, neighbours = neighbours_of(own)
     chosen = settings.chosen_unit or unit or DEFAULT_UNIT
-    domain = Domain(
-        schema=schema,
-        geography=geography,
-        households=config.population.kind in ("households", "towns"),
+    compared = ComparedDomain(
+        **vars(domain),
+        households=isinstance(config.population, InDwellings),
         unit=chosen,
         neighbours=fitting(neighbours, chosen),
     )
     cases = {case.name: Chain.of(case.mechanism) for case in config.case}
-    return {way.name: way.mechanism for way in offered(settings, domain, own=own, cases=cases).ways}
+    ways = offered(settings, compared, own=own, cases=cases).ways
+    return {way.name: way.mechanism for way in ways}
 
 
 def _finished_releases(settings: Settings, run_of: RunSettings | None) -> dict[str, Any]:
@@ -278,14 +275,11 @@ def _compared(
     population = data.population
     unit, neighbours = neighbours_of(own)
     chosen = settings.chosen_unit or unit or DEFAULT_UNIT
-    domain = Domain(
-        schema=population.schema,
-        geography=population.geography,
+    domain = ComparedDomain(
+        **vars(population.domain),
         households=population.households is not None,
-        read_off=population.read_off,
         unit=chosen,
         neighbours=fitting(neighbours, chosen),
-        counted=population.counted,
     )
     offer = offered(settings, domain, own=own, cases=cases)
     findings = run(data, offer, domain, settings, work)

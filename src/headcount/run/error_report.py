@@ -45,7 +45,7 @@ from headcount.topdown.from_measurements import (
     estimate_from,
     start_from,
 )
-from headcount.topdown.linear.limits import TooManyTogether
+from headcount.topdown.linear.matrices import TooManyTogether
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.rerun import nudged, released_counts, rerun, settings_from_json
 
@@ -236,6 +236,6 @@ def report_errors(
     table = BytesIO()
     found.table.write_parquet(table)
     write_bytes_atomic(out / FILES[1], table.getvalue())
-    recipe = f"headcount report {source.name} --errors --runs {runs} --seed {seed}"
+    recipe = f"headcount errors {source.name} --runs {runs} --seed {seed}"
     write_report(found.report(release, recipe=recipe), out / FILES[2])
     return ReportedRun(found, out / FILES[2])

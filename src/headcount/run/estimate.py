@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from headcount.config.estimate import EstimateConfig, load_estimate
-from headcount.engines import EngineName
-from headcount.engines.handed import handed_folder
+from headcount.domain import Domain
+from headcount.engines import EngineName, handed_folder
 from headcount.errors import HeadcountError
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context
@@ -30,8 +30,7 @@ from headcount.release.store import (
     versions,
     write_release,
 )
-from headcount.run._beforehand import rehearse_counts
-from headcount.run._places import check_output
+from headcount.run._beforehand import check_output, rehearse_counts
 from headcount.run.engines import engine_named
 from headcount.schema import load_schema
 from headcount.storage import Storage, storage_at
@@ -40,7 +39,6 @@ from headcount.topdown.from_measurements import (
     estimate_from,
     start_from,
 )
-from headcount.topdown.rerun import settings_to_json
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +121,7 @@ def _start(config: EstimateConfig, place: Storage) -> PublishedStart:
         levels=asked.levels,
         workspace=place,
     )
-    config.run.layout.check(start.measurements.schema, start.measurements.geography)
+    config.run.layout.check(Domain(start.measurements.schema, start.measurements.geography))
     with TemporaryDirectory() as folder:  # of what is published already
         rehearse_counts(
             start.measurements.schema,
@@ -151,7 +149,7 @@ def _receipt(
     return {
         "made_by": "headcount",
         "mechanism": release.mechanism,
-        "settings": settings_to_json(start.mechanism),
+        "settings": start.mechanism.to_json(),
         "made_from": {"measurements": start.measurements.digest},
         "guarantee": guarantee_to_json(release.guarantee),
         "geography": geographies_to_json(start.measurements.geography, start.measurements.tree),

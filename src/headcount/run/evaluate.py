@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import polars as pl
 
 from headcount.config.load import config_digest, load_foreign, load_measures, load_population
 from headcount.engines import EngineName
 from headcount.errors import RunError
+from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
-from headcount.evaluation.truth import MadeTruth, Truth
 from headcount.files import make_folder, mode_of, write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -20,7 +22,7 @@ from headcount.release.foreign import read_foreign
 from headcount.release.store import MANIFEST, read_release
 from headcount.report.html import write_report
 from headcount.run.engines import engine_named
-from headcount.run.protect import Prepared, kept_config, prepare_data
+from headcount.run.protect import Prepared, kept_config, read_data
 
 log = logging.getLogger(__name__)
 
@@ -47,15 +49,15 @@ def open_run(path: Path) -> tuple[Release, Prepared]:
         raise RunError(
             f"{kept}: found a run made with a different config{facts.older}, expected it unchanged"
         )
-    prepared = prepare_data(config)
+    prepared = read_data(config)
     if prepared.data.digest.hex() != facts.data_digest:
         raise RunError(f"{path}: found data that the release was not made from, expected the same")
     return read_release(directory.release), prepared
 
 
-def truth_of(prepared: Prepared, internal: Path) -> MadeTruth:
+def truth_of(prepared: Prepared, internal: Path) -> Truth:
     """The curator's side of a run."""
-    return MadeTruth(
+    return Truth(
         counts=prepared.truth,
         protected=prepared.counts,
         folders=(internal,),
@@ -159,3 +161,52 @@ def _written(
     )
     write_report(report, folder / "report.html")
     return EvaluatedRun(evaluation, folder / "report.html", public, release)
+
+
+def refuse_other_data(paths: Sequence[Path]) -> None:
+    """Refuse runs that were not made from the same data, or one that is named twice.
+
+    The data are those before households were cut: everybody counts when a release is scored.
+    """
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise RunError(f"{paths[-1]}: found a run named twice, expected each run once")
+    first = RunDirectory(paths[0]).whole_digest()
+    for path in paths[1:]:
+        if RunDirectory(path).whole_digest() != first:
+            raise RunError(
+                f"{path}: found data different from those of {paths[0]}, expected runs on the same "
+                "data, with the same units and attributes"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One metric of several runs: what is compared, and a table with a column for each run."""
+
+    name: str
+    words: str
+    table: pl.DataFrame
+
+
+def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]:
+    """Every metric that two runs or more have, row by row."""
+    found: dict[str, list[tuple[Path, pl.DataFrame]]] = {}
+    kinds = {}
+    for path, evaluation in evaluations.items():
+        for finding in evaluation:
+            if (frame := finding.compared()) is not None:
+                found.setdefault(finding.name, []).append((path, frame))
+                kinds[finding.name] = finding
+    compared = []
+    for name, frames in found.items():
+        if len(frames) > 1:
+            index, value = kinds[name].index, kinds[name].value
+            both = pl.concat(
+                [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in frames],
+                how="vertical_relaxed",
+            )
+            table = both.pivot("run", index=index, values=value)
+            compared.append(Compared(name, f"{kinds[name].value_words} ({name})", table))
+    if not compared:
+        raise RunError("comparison: found no metric that several runs share, expected one")
+    return tuple(compared)

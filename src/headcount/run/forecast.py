@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.geography import Geography
-from headcount.mechanisms import Chain, Measured
-from headcount.noise.reach import reach
+from headcount.mechanisms import ChainDesign, PlannedMeasurement
+from headcount.noise.laws import reach
 from headcount.privacy import Loss, UnitOfPrivacy
 from headcount.release.frames import is_large
-from headcount.run._limits import draw_seconds
+from headcount.run._beforehand import draw_seconds
 from headcount.run.protect import Prepared
-from headcount.schema import Schema
 from headcount.tabulate import CELLS
 
 WRITE_SECONDS = 1.3
@@ -81,14 +80,11 @@ def people(number: Fraction) -> str:
 
 def expected_answers(prepared: Prepared) -> tuple[ExpectedAnswer, ...]:
     """What a run will measure, with the reach of its noise."""
-    losses, counts = prepared.guarantee.losses, prepared.counts
-    unit = losses[0].unit if losses else None
-    return answers_of(prepared.mechanism, counts.schema, counts.geography, unit=unit)
+    losses = prepared.guarantee.losses
+    return answers_of(prepared.design, unit=losses[0].unit if losses else None)
 
 
-def answers_of(
-    mechanism: Chain, schema: Schema, geography: Geography, *, unit: UnitOfPrivacy | None
-) -> tuple[ExpectedAnswer, ...]:
+def answers_of(design: ChainDesign, *, unit: UnitOfPrivacy | None) -> tuple[ExpectedAnswer, ...]:
     """What a mechanism measures on a public domain, with the reach of its noise."""
     return tuple(
         ExpectedAnswer(
@@ -96,14 +92,14 @@ def answers_of(
             query=one.query,
             answers=1 if one.distance else one.entries,
             loss=_loss(one, unit),
-            within=mechanism.weight * reach(one.law),
+            within=design.chain.weight * reach(one.law),
             draws=one.draws,
         )
-        for one in mechanism.plan(schema, geography)
+        for one in design.plan
     )
 
 
-def _loss(one: Measured, unit: UnitOfPrivacy | None) -> Loss | None:
+def _loss(one: PlannedMeasurement, unit: UnitOfPrivacy | None) -> Loss | None:
     return one.loss(unit) if unit in one.units else None
 
 
@@ -138,8 +134,7 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     ``so_far`` are the seconds that it took to read and check the data, which a run does again.
     """
     schema, geography = prepared.counts.schema, prepared.counts.geography
-    mechanism = prepared.mechanism
-    tables = mechanism.table_bytes(schema, geography)
+    mechanism, tables = prepared.mechanism, prepared.design.table_bytes
     possible, not_0 = int(schema.possible.sum()), prepared.counts.matrix.nnz
     units = sum(geography.size(level) for level in geography.levels)
     sparse = tables < geography.size(geography.leaf) * schema.size
@@ -167,7 +162,7 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
     Where tables are sparse, cells are drawn only where people may be.
     """
     mechanism, counts = prepared.mechanism, prepared.counts
-    plan, not_0 = mechanism.plan(counts.schema, counts.geography), counts.matrix.nnz
+    plan, not_0 = prepared.design.plan, counts.matrix.nnz
     without_plan = mechanism.steps if plan else mechanism.parts
     if any(one.name not in RECORD_SECONDS for one in without_plan):
         return None
@@ -179,6 +174,6 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
     drawn = [one for one in plan if one.query != CELLS or not sparse]
     answers = sum(min(one.entries, int(not_0)) for one in plan)
     drawing: float = draw_seconds(drawn)
-    if (pooling := mechanism.pooling(counts.schema, counts.geography)) is not None:
+    if (pooling := prepared.design.last.pooling) is not None:
         drawing += POOL_SECONDS * pooling.answers
     return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers

@@ -1,4 +1,4 @@
-"""``headcount intervals``: a table of intervals in a file, written as it is made.
+"""``headcount errors --level``: a table of intervals in a file, written as it is made.
 
 Post-processing of what is published: no data, no key and no ledger are opened, and nothing is
 spent.
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from headcount.errors import ConfigError, InputError
 from headcount.files import take_name, temporary_beside
+from headcount.geography.spine import NamedArea
 from headcount.run._published import published_start
 from headcount.run.intervals import interval_pieces
-from headcount.run.plan import NamedArea
 
 if TYPE_CHECKING:
     import polars as pl

@@ -29,13 +29,12 @@ import numpy as np
 
 from headcount.arrays import Floats
 from headcount.errors import ConfigError
+from headcount.geography.spine import NamedArea
 from headcount.release import CountsRelease
 from headcount.run._published import published_start
-from headcount.run.plan import NamedArea
 from headcount.topdown.accuracy import EXACT
 from headcount.topdown.from_measurements import PublishedStart
-from headcount.topdown.measured_tree import MeasuredTree
-from headcount.topdown.place_estimates import Estimated, PlaceEstimates
+from headcount.topdown.place_estimates import Estimated, MeasuredTree, PlaceEstimates
 
 if TYPE_CHECKING:
     import polars as pl

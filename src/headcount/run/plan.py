@@ -8,35 +8,19 @@ without noise in any case. Of measurements that are published the plan is what t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from headcount.arrays import Ints
-from headcount.errors import ConfigError, InputError, one_of
-from headcount.fields import Pairs
-from headcount.geography import Geography
-from headcount.mechanisms import Chain
-from headcount.privacy.loss import exact
+from headcount.domain import Domain
+from headcount.errors import ConfigError
+from headcount.geography.spine import NamedArea
+from headcount.mechanisms import Chain, ChainDesign, ExpectedError, Mechanism
+from headcount.population import Population
 from headcount.run._published import published_start
-from headcount.schema import Schema
-from headcount.topdown.accuracy import ExpectedError, ExpectedErrors
+from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.from_measurements import PublishedStart
-from headcount.topdown.linear.shares import Goal, SharesProblem, refuse_unfounded
-from headcount.topdown.measured_tree import groups_of, noise_of
-from headcount.topdown.mechanism import TopDown
-from headcount.topdown.place_estimates import NamedArea as NamedArea
-from headcount.topdown.planned import planned_noise
-
-if TYPE_CHECKING:
-    from headcount.config.settings import Config
-
-PARTS = 100_000
-"""Suggested shares are rounded to parts of this."""
+from headcount.topdown.place_estimates import groups_of, noise_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,32 +28,48 @@ class Plan:
     """What settings promise, on places and cells.
 
     where
-        settings   of TopDown, completed: every query by name
         levels     expected errors by level and query
         areas      and of each area that was asked for
+        counted    what the counts are of
     """
 
-    settings: TopDown
     levels: tuple[ExpectedError, ...]
     areas: tuple[ExpectedError, ...]
+    counted: str
 
 
 def plan(
-    mechanism: Chain | TopDown,
-    schema: Schema,
-    geography: Geography,
-    *,
-    areas: Sequence[NamedArea] = (),
+    mechanism: Mechanism, domain: Domain | Population, *, areas: Sequence[NamedArea] = ()
 ) -> Plan:
-    """How exact TopDown's answers will be for cells and places that are public.
+    """How exact a mechanism's answers will be for cells and places that are public.
 
     where
-        areas   unions of units, each with a name: ``("north", "county", ("001", "003"))``
+        domain   of a population, or the population itself, of which nobody is looked at
+        areas    unions of units, each with a name: ``("north", "county", ("001", "003"))``
     """
-    settings = topdown_of(mechanism)
-    errors = ExpectedErrors.of(settings, schema, geography)
-    completed = settings.completed(schema, errors.geography)
-    return Plan(completed, errors.by_level(), _of_areas(errors, geography, areas))
+    public = domain.domain if isinstance(domain, Population) else domain
+    return plan_of(Chain.of(mechanism).on(public), areas=areas)
+
+
+def plan_of(design: ChainDesign, *, areas: Sequence[NamedArea] = ()) -> Plan:
+    """The same of a mechanism on its domain."""
+    if design.steps:
+        raise ConfigError(
+            "plan",
+            place="mechanism",
+            found=f"{design.chain.steps[0].name!r} before {design.chain.last.name!r}",
+            expected="one method that adds noise: what earlier steps change depends on the data",
+        )
+    levels, named = design.last.expected_errors(), design.last.expected_in(areas)
+    if not levels:
+        raise ConfigError(
+            "plan",
+            place="mechanism",
+            found=f"{design.chain.name!r}, which adds no noise",
+            expected="a method with noise: how far off others are depends on the counts "
+            "(`headcount compare` measures it)",
+        )
+    return Plan(levels, named, str(design.domain.counted))
 
 
 def plan_of_measurements(
@@ -89,236 +89,5 @@ def plan_of_measurements(
         noise_of(start),
         groups_of(start),
     )
-    named = _of_areas(errors, start.measurements.geography, areas)
-    return Plan(start.mechanism, errors.by_level(), named)
-
-
-def _of_areas(
-    errors: ExpectedErrors, geography: Geography, areas: Sequence[NamedArea]
-) -> tuple[ExpectedError, ...]:
-    return tuple(
-        one
-        for name, level, codes in areas
-        for one in errors.of_area(name, *_units(errors.geography, geography, name, level, codes))
-    )
-
-
-def topdown_of(mechanism: Chain | TopDown) -> TopDown:
-    """The TopDown of a chain that has nothing else."""
-    last = mechanism.last if isinstance(mechanism, Chain) else mechanism
-    if not isinstance(last, TopDown):
-        raise ConfigError(
-            "plan",
-            place="mechanism",
-            found=repr(last.name),
-            expected="'topdown': it alone has answers at several levels (`headcount check` says "
-            "how far off the answers of other methods are)",
-        )
-    if isinstance(mechanism, Chain) and mechanism.steps:
-        raise ConfigError(
-            "plan",
-            place="mechanism",
-            found=f"{mechanism.steps[0].name!r} before topdown",
-            expected="topdown alone: what earlier steps change depends on the data",
-        )
-    return last
-
-
-def domain_of(config: Config) -> tuple[Schema, Geography]:
-    """The cells and places of a config, without its data."""
-    return config.population.domain()
-
-
-def _units(
-    tree: Geography, published: Geography, name: str, level: str, codes: Sequence[str]
-) -> tuple[str, Ints]:
-    """The units of an area in the tree that is measured, and their level.
-
-    Along a spine these are leaves: units above them may be there in parts.
-    """
-    if not codes:
-        raise InputError(
-            "plan", place=f"area {name!r}", found="no units", expected=f"codes of {level!r}"
-        )
-    number = published.find(level, np.array(codes))
-    if (number < 0).any():
-        raise InputError(
-            "plan",
-            place=f"area {name!r}",
-            found=f"{level} {codes[int(np.flatnonzero(number < 0)[0])]!r}",
-            expected=f"codes of units of {level!r}",
-        )
-    if tree is published:
-        return level, np.unique(number).astype(np.int64)
-    inside = np.isin(published.ancestors(level), number)[published.along_spine]
-    return tree.leaf, np.flatnonzero(inside)
-
-
-def with_changes(settings: TopDown, tree: Geography, changes: Mapping[str, str]) -> TopDown:
-    """Settings with another loss, or other shares of some levels or queries and less for the rest.
-
-    ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: every named share is as it says, and
-    shares of all others keep their proportions, so that everything still adds up to 1.
-
-    where
-        tree   the places that are measured: without shares, levels have equal parts
-    """
-    amounts = {key: exact(value, name=f"--set {key}") for key, value in changes.items()}
-    shares: dict[str, dict[str, Fraction]] = {"levels": {}, "queries": {}}
-    for key, amount in amounts.items():
-        kind, _, name = key.partition(".")
-        if kind in shares and name:
-            shares[kind][name] = amount
-        elif key not in ("rho", "epsilon"):
-            raise ConfigError(
-                "plan",
-                place="--set",
-                found=repr(key),
-                expected="rho, epsilon, levels.NAME or queries.NAME",
-            )
-    if "rho" in amounts and "epsilon" in amounts:
-        raise ConfigError("plan", place="--set", found="rho and epsilon", expected="one of them")
-    if "rho" in amounts:
-        settings = replace(settings, rho=amounts["rho"], epsilon=None)
-    if "epsilon" in amounts:
-        settings = replace(settings, epsilon=amounts["epsilon"], rho=None)
-    if levels := shares["levels"]:
-        known = _levels(settings, tree)
-        settings = replace(settings, levels=Pairs.of(_shifted(known, levels, kind="levels")))
-    if queries := shares["queries"]:
-        settings = _with_queries(settings, queries)
-    return settings
-
-
-def _with_queries(settings: TopDown, named: Mapping[str, Fraction]) -> TopDown:
-    """Other shares of queries, also at levels with shares of their own that ask them."""
-    shares = _shifted(dict(settings.query_shares), named, kind="queries")
-    queries = {
-        one: replace(query, share=shares[one]) if one in shares else query
-        for one, query in settings.queries
-    }
-    levels = {}
-    for level, own in settings.level_queries:
-        here = {name: amount for name, amount in named.items() if name in dict(own)}
-        levels[level] = (
-            Pairs.of(_shifted(dict(own), here, kind="queries", at=f" at {level}")) if here else own
-        )
-    return replace(settings, queries=Pairs.of(queries), level_queries=Pairs.of(levels))
-
-
-def suggested(
-    mechanism: Chain | TopDown,
-    schema: Schema,
-    geography: Geography,
-    *,
-    goal: Goal,
-    wanted: Mapping[tuple[str, str], float] | None = None,
-) -> TopDown:
-    """Settings with shares that suit a goal; see topdown/linear/shares.py.
-
-    where
-        wanted   the importance of levels and queries, by names; by default of all alike
-    """
-    if goal == "minimax" and wanted is not None and len(set(wanted.values())) > 1:
-        raise ConfigError(
-            "plan",
-            place="goal",
-            found="'minimax' with some answers more important than others",
-            expected="'balanced', or the same importance for all: the largest ratio has no weights",
-        )
-    settings, tree = topdown_of(mechanism), topdown_of(mechanism).tree(geography)
-    settings = settings.completed(schema, tree)
-    errors = ExpectedErrors.of(settings, schema, geography)
-    allocation, planned = settings.allocation(tree), planned_noise(settings, schema, tree)
-    problem = SharesProblem(
-        errors.tree,
-        errors.components,
-        measured={
-            (tree.depth(level), query): (
-                float(allocation.share(level=level, query=query)),
-                planned[level, query].weight,
-            )
-            for level, query in allocation.measured
-        },
-        wanted={},
-        power=1 if settings.rho is not None else 2,
-    )
-    refuse_unfounded(problem)
-    problem = replace(problem, wanted=_wanted(problem, tree, wanted))
-    return _with_shares(settings, tree, problem.suggest(goal))
-
-
-def _wanted(
-    problem: SharesProblem, tree: Geography, named: Mapping[tuple[str, str], float] | None
-) -> dict[tuple[int, str], float]:
-    """Depths and queries with their importance: all that are not exact, or those that are named."""
-    open_ = problem.not_exact()
-    if named is None:
-        return dict.fromkeys(open_, 1.0)
-    known = {(tree.levels[depth], query): (depth, query) for depth, query in open_}
-    for level, query in named:
-        if (level, query) not in known:
-            raise ConfigError(
-                "plan",
-                place="goal",
-                found=f"{query!r} at {level!r}",
-                expected=one_of([f"{query!r} at {level!r}" for level, query in known]),
-            )
-    return {known[pair]: importance for pair, importance in named.items()}
-
-
-def _with_shares(
-    settings: TopDown, tree: Geography, shares: Mapping[tuple[int, str], float]
-) -> TopDown:
-    """Settings with other shares, rounded to decimals that add up to exactly 1."""
-    exact_shares = {
-        pair: Fraction(max(1, round(share * PARTS)), PARTS) for pair, share in shares.items()
-    }
-    largest = max(exact_shares, key=lambda pair: exact_shares[pair])
-    exact_shares[largest] += 1 - sum(exact_shares.values())
-    levels, queries = {}, {}
-    for depth, level in enumerate(tree.levels):
-        own = {query: share for (at, query), share in exact_shares.items() if at == depth}
-        if own:
-            levels[level] = sum(own.values(), Fraction(0))
-            queries[level] = Pairs.of(
-                {query: share / levels[level] for query, share in own.items()}
-            )
-    return replace(settings, levels=Pairs.of(levels), level_queries=Pairs.of(queries))
-
-
-def _levels(settings: TopDown, tree: Geography) -> dict[str, Fraction]:
-    """The shares of all levels that have one."""
-    allocation = settings.allocation(tree)
-    shares = {level: allocation.level_share(level) for level in tree.levels}
-    return {level: share for level, share in shares.items() if share}
-
-
-def _shifted(
-    shares: Mapping[str, Fraction], named: Mapping[str, Fraction], *, kind: str, at: str = ""
-) -> dict[str, Fraction]:
-    """Shares with the named ones set, the others in proportion."""
-    for name, amount in named.items():
-        if name not in shares:
-            found, expected = repr(f"{kind}.{name}"), one_of(list(shares))
-            raise ConfigError("plan", place="--set", found=found, expected=expected)
-        if not 0 < amount < 1:
-            raise ConfigError(
-                "plan",
-                place="--set",
-                found=f"{kind}.{name} = {amount}",
-                expected="a share between 0 and 1",
-            )
-    rest, left = 1 - sum(named.values()), [one for one in shares if one not in named]
-    if rest < 0 or (rest == 0) != (not left):
-        less = f"less than 1, which leaves something for {', '.join(map(repr, left))}"
-        raise ConfigError(
-            "plan",
-            place="--set",
-            found=f"{kind}{at} with shares that add up to {1 - rest}",
-            expected=less if left else "exactly 1: no other has a share",
-        )
-    before = sum(shares[one] for one in left)
-    return {
-        one: named[one] if one in named else share * rest / before for one, share in shares.items()
-    }
+    named = errors.of_areas(areas, start.measurements.geography)
+    return Plan(errors.by_level(), named, str(start.mechanism.unit.counted))

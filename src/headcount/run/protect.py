@@ -1,4 +1,4 @@
-"""The composition root: a config becomes a release, and a release is scored against the truth."""
+"""The composition root: a config becomes a release."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +15,24 @@ from headcount.config.settings import Config, KeptRunSettings
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.files import from_json, write_text_atomic
-from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee
+from headcount.mechanisms import Chain, ChainDesign, Context, Tabulated
 from headcount.noise import KeyedNoise, KeyKind, RunKey
 from headcount.population import Population
-from headcount.population.reading import ReadSummary
+from headcount.population.population import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
 from headcount.registry import POPULATIONS
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import check_files
-from headcount.run._beforehand import NoNoise, rehearse
-from headcount.run._limits import refuse_too_large
-from headcount.run._making import make_release
+from headcount.run._beforehand import (
+    NoNoise,
+    check_places,
+    make_release,
+    refuse_too_large,
+    rehearse,
+)
 from headcount.run._note import leave_note, refuse_unrecorded
-from headcount.run._places import check_places
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.run.engines import engine_named
 from headcount.tabulate import Counts
@@ -55,6 +59,11 @@ class Prepared:
     reading: ReadSummary = field(default_factory=ReadSummary)
     source: str = field(default="", repr=False)
 
+    @cached_property
+    def design(self) -> ChainDesign:
+        """What is known before any data."""
+        return self.mechanism.on(self.counts.domain)
+
     @property
     def counts(self) -> Counts:
         """The counts that the mechanism protects."""
@@ -79,7 +88,7 @@ class Prepared:
     @property
     def guarantee(self) -> Guarantee:
         """What a release would promise, this run's key included."""
-        return promise_of(self.config, self.mechanism, self.counts)
+        return self.design.promise(key_kind_of(self.config))
 
     @property
     def loss(self) -> Loss | None:
@@ -94,36 +103,37 @@ class Prepared:
         """The receipt as far as it is known before anything is drawn."""
         run = self.config.run
         return draft_receipt(
-            self.mechanism,
+            self.design,
             self.guarantee,
-            self.counts,
-            key_kind="os" if run.seed is None else "seed",
+            key_kind=key_kind_of(self.config),
             dataset=run.dataset,
             config_digest=config_digest(self.config, secret=False).hex(),
             plugins=self.config.plugins,
         )
 
 
-def promise_of(config: Config, mechanism: Chain, people: Counts | Population) -> Guarantee:
-    """What a run of a config would promise with a mechanism; ``people`` may be nobody."""
-    kind = "os" if config.run.seed is None else "seed"
-    return complete_guarantee(people, mechanism, key_kind=kind)
+def key_kind_of(config: Config) -> KeyKind:
+    """Where the key of a run of a config comes from."""
+    return KeyKind.OS if config.run.seed is None else KeyKind.SEED
+
+
+def read_data(config: Config) -> Prepared:
+    """Read the data a config names."""
+    mechanism = Chain.of(config.mechanism)
+    population = _read(config, mechanism)
+    whole = Tabulated.of(population)
+    data = mechanism.cut(whole)
+    return Prepared(config, mechanism, data, whole, population.public, reading=population.reading)
 
 
 def prepare_data(config: Config) -> Prepared:
     """Read the data a config names and check that they can be protected as asked."""
-    mechanism = Chain.of(config.mechanism)
-    population = _read(config, mechanism)
-    config.run.layout.check(population.schema, population.geography)
-    whole = Tabulated.of(population)
-    data = mechanism.cut(whole)
-    prepared = Prepared(
-        config, mechanism, data, whole, population.public, reading=population.reading
-    )
+    prepared = read_data(config)
+    config.run.layout.check(prepared.counts.domain)
     for publication in prepared.publications.values():
-        publication.check(data.population)
+        publication.check(prepared.data.population)
     try:
-        remarks = mechanism.check(data)
+        remarks = prepared.design.check(prepared.data)
     except TruthError as error:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
@@ -144,7 +154,8 @@ def _read(config: Config, mechanism: Chain) -> Population:
         for folder in new:  # which an engine may have needed to hand over work
             with suppress(OSError):
                 folder.rmdir()
-    return replace(read, plugin=POPULATIONS.outside(config.population))
+    domain = replace(read.domain, plugin=POPULATIONS.outside(config.population))
+    return replace(read, domain=domain)
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:
@@ -205,9 +216,7 @@ def prepare_run(config: Config) -> Prepared:
     ledger = _ledger(config)
     refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
     prepared = prepare_data(config)
-    refuse_too_large(
-        prepared.mechanism, prepared.counts, out=config.run.out, layout=config.run.layout
-    )
+    refuse_too_large(prepared.design, out=config.run.out, layout=config.run.layout)
     _check_changes(prepared, begun=directory.facts() is not None)
     check_receipt(draft := prepared.receipt())
     if ledger is not None:
@@ -215,7 +224,7 @@ def prepare_run(config: Config) -> Prepared:
     rehearse(
         prepared.data,
         prepared.mechanism,
-        NoNoise(KeyKind.OS if config.run.seed is None else KeyKind.SEED),
+        NoNoise(key_kind_of(config)),
         directory=directory,
         publications=prepared.publications,
         layout=config.run.layout,
@@ -256,10 +265,10 @@ def _check_changes(prepared: Prepared, *, begun: bool) -> None:
 
 def _warn_of_lists(prepared: Prepared) -> None:
     """Say what confidential data alone decide, and a release shows without noise."""
-    if prepared.counts.read_off and not prepared.public:
+    if prepared.counts.domain.read_off and not prepared.public:
         log.warning(
             "read from the data and published without noise: %s (headcount check says more)",
-            "; ".join(prepared.counts.read_off),
+            "; ".join(prepared.counts.domain.read_off),
         )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headcount.comparison.options import StudySettings
-from headcount.comparison.study import Work, load_study
+from headcount.comparison.study import StudySettings, Work, load_study
 from headcount.engines import EngineName
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study

@@ -10,10 +10,15 @@ from typing import Any
 
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.fields import File
-from headcount.schema.attribute import Attribute
-from headcount.schema.follows import Follows, looks_like_size
-from headcount.schema.schema import Combination, Schema, impossible
-from headcount.toml_files import parse_toml, read_toml
+from headcount.files import parse_toml, read_toml
+from headcount.schema.schema import (
+    Attribute,
+    Combination,
+    Follows,
+    Schema,
+    impossible,
+    looks_like_size,
+)
 
 
 def shipped() -> tuple[str, ...]:

@@ -1,18 +1,240 @@
-"""The schema: attributes, the cells they span, and the cells that cannot hold anyone."""
+"""The schema: attributes, the cells they span, and the cells that cannot hold anyone.
+
+An attribute is what is known of a person, as ordered, named levels; a recode groups levels into
+coarser ones. What an attribute *follows* from (the person, the dwelling, or everyone who lives
+there) says how many records change when one person comes, goes or changes. That is one record for
+an attribute of the person, and every housemate's for one that follows from the household: with one
+person more, "3 people" becomes "4 people" for all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headcount.arrays import Flags
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError, one_of
-from headcount.schema.attribute import Attribute, first_repeated
+
+Steps = tuple[tuple[int, int], ...]
+"""Levels by household size, ((size, level), ...): that level from that size on, until the next."""
+
+ALONE: Steps = ((1, 0),)
+"""One level whatever the size: housemates stay as they are."""
+
+
+class Follows(StrEnum):
+    """Whose doing an attribute's level is."""
+
+    PERSON = "person"
+    """The person's own: nobody else's record changes with it."""
+
+    DWELLING = "dwelling"
+    """The dwelling's, whoever lives there: tenure, rooms."""
+
+    SIZE = "size"
+    """The number of people in the household."""
+
+    MEMBERS = "members"
+    """Who they are: children present, income of the household, its type."""
+
+    UNSTATED = "unstated"
+    """Nobody has said. Any mechanism that states a loss for a person refuses it."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+
+def steps_of(levels: Sequence[str], *, name: str) -> Steps:
+    """The sizes at which levels begin: the number that each label begins with.
+
+    "1", "2", "3 to 4", "5+" begin at 1, 2, 3 and 5. A label without a number, or with 0, is for
+    people outside households ("none").
+    """
+    begins = [re.match(r"\s*(\d{1,9})(?!\d)", level) for level in levels]
+    numbered = [(int(found[1]), place) for place, found in enumerate(begins) if found]
+    steps = sorted(step for step in numbered if step[0] > 0)
+    sizes = [size for size, _ in steps]
+    if not sizes or sizes[0] != 1 or any(a == b for a, b in pairwise(sizes)):
+        raise InputError(
+            "schema",
+            place=f"attribute {name!r}, which follows the size of the household",
+            found=f"levels {list(levels)[:8]}",
+            expected='levels that begin with numbers of people, from 1 on: "1", "2", "3-4", "5+" '
+            '(and "none" for people outside households)',
+        )
+    return merged(steps)
+
+
+def merged(steps: Sequence[tuple[int, int]]) -> Steps:
+    """The same without steps that change nothing."""
+    kept = list(steps[:1])
+    for size, level in steps[1:]:
+        if level != kept[-1][1]:
+            kept.append((size, level))
+    return tuple(kept)
+
+
+def joined(several: Sequence[Steps]) -> Steps:
+    """The steps of several attributes together: a level for each combination of theirs."""
+    sizes = sorted({size for steps in several for size, _ in steps} | {1})
+    known: dict[tuple[int, ...], int] = {}
+    both = []
+    for size in sizes:
+        levels = tuple(level_at(steps, size) for steps in several)
+        both.append((size, known.setdefault(levels, len(known))))
+    return merged(both)
+
+
+def level_at(steps: Steps, size: int) -> int:
+    """The level of a household of that size."""
+    return next(level for start, level in reversed(steps) if start <= size)
+
+
+_HOME = r"(hh|household|fam|family|hu|housing_unit|dwelling|home)"
+_PEOPLE = r"(persons?|people|members?|occupants?|residents?|housemates?)"
+_SIZE_NAMES = re.compile(
+    rf"size|{_HOME}_?(size|n|num|number|count|{_PEOPLE})(_(cat|group|class|code|recode|grp))?"
+    rf"|(size|number|{_PEOPLE})_?(of|in|per)_?(the_)?{_HOME}s?"
+    rf"|(n|num|number|no)_?(of_)?({_HOME}_?)?{_PEOPLE}(_?(in|per)_?(the_)?{_HOME})?"
+    rf"|numprec|famsize|npf?|hhsz|{_PEOPLE}_per_room"
+)
+
+
+def looks_like_size(*names: str) -> bool:
+    """Whether one of the names is one that files give to the number of people in a household."""
+    plain = (re.sub(r"[\s.\-]+", "_", name.strip().lower()) for name in names)
+    return any(_SIZE_NAMES.fullmatch(name) for name in plain)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One thing known of each person, with its possible values in a fixed order.
+
+    ``follows`` says whose doing it is, and ``steps`` how it goes by household size, where it
+    does. Neither is part of what the attribute is: two with the same levels are equal.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    follows: Follows = field(default=Follows.PERSON, repr=False, compare=False)
+    steps: Steps = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        place = f"attribute {self.name!r}"
+        if not self.name:
+            raise InputError("schema", place="attribute", found="no name", expected="a name")
+        if not self.levels:
+            raise InputError("schema", place=place, found="no levels", expected="at least one")
+        if (repeated := first_repeated(self.levels)) is not None:
+            raise InputError(
+                "schema", place=place, found=f"level {repeated!r} twice", expected="distinct levels"
+            )
+        object.__setattr__(self, "follows", Follows(self.follows))
+        if self.follows is not Follows.SIZE:
+            object.__setattr__(self, "steps", ALONE)
+        elif not self.steps:
+            object.__setattr__(self, "steps", steps_of(self.levels, name=self.name))
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+    def index(self, level: str) -> int:
+        """Position of a level; an unknown one is an error that lists the known ones."""
+        try:
+            return self.levels.index(level)
+        except ValueError:
+            raise InputError(
+                "schema",
+                place=f"attribute {self.name!r}",
+                found=f"level {level!r}",
+                expected=one_of(self.levels),
+            ) from None
+
+
+def is_pattern(name: str) -> bool:
+    """Whether polars takes a name for a pattern that stands for other columns."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands twice, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+@dataclass(frozen=True)
+class Recode:
+    """A coarser view of one attribute: every level belongs to exactly one group."""
+
+    name: str
+    source: Attribute
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __post_init__(self) -> None:
+        place = f"recode {self.name!r} of {self.source.name!r}"
+        Attribute(self.name, tuple(label for label, _ in self.groups))  # names stand the same test
+        used = [level for _, levels in self.groups for level in levels]
+        for level in used:
+            self.source.index(level)
+        if (repeated := first_repeated(used)) is not None:
+            raise InputError(
+                "schema",
+                place=place,
+                found=f"level {repeated!r} in two groups",
+                expected="each level in one group",
+            )
+        if missing := [level for level in self.source.levels if level not in used]:
+            raise InputError(
+                "schema",
+                place=place,
+                found=f"level {missing[0]!r} in no group",
+                expected="each level in one group",
+            )
+
+    @classmethod
+    def of(cls, source: Attribute, name: str, groups: Mapping[str, Sequence[str]]) -> Recode:
+        """Build from a mapping of group label to the levels it gathers."""
+        return cls(name, source, tuple((label, tuple(levels)) for label, levels in groups.items()))
+
+    @property
+    def attribute(self) -> Attribute:
+        """The coarser attribute, which follows what its source follows."""
+        group = self.group_of_level
+        return Attribute(
+            self.name,
+            tuple(label for label, _ in self.groups),
+            self.source.follows,
+            merged([(size, group[level]) for size, level in self.source.steps]),
+        )
+
+    def on(self, source: Attribute) -> Recode:
+        """The same recode of an attribute that has the source's levels and may follow other things.
+
+        Attributes are equal whatever they follow; what counts is the one that the data have.
+        """
+        return replace(self, source=source) if source == self.source else self
+
+    @property
+    def group_of_level(self) -> tuple[int, ...]:
+        """For each level of the source, the position of its group."""
+        group = {level: i for i, (_, levels) in enumerate(self.groups) for level in levels}
+        return tuple(group[level] for level in self.source.levels)
+
 
 Combination = tuple[tuple[str, tuple[str, ...]], ...]
 """Levels of some attributes that never occur together: ((attribute, levels), ...)."""
@@ -118,3 +340,24 @@ class Schema:
 def impossible(combination: Mapping[str, Sequence[str]]) -> Combination:
     """A structural zero from a mapping of attribute to levels."""
     return tuple((name, tuple(levels)) for name, levels in combination.items())
+
+
+LARGEST_CODE = 1 << 62
+"""Combinations are numbered below this; numbers are made dense again before they would pass it."""
+
+
+def combine(columns: Iterable[NDArray[np.integer]], *, rows: int) -> Ints:
+    """A number for each row, the same for exactly those rows that agree on all columns.
+
+    Mixed radix, so that no row is compared with another; fifteen attributes with thousands of
+    millions of combinations still fit. Codes are 0 or more.
+    """
+    code, size = np.zeros(rows, dtype=np.int64), 1
+    for column in columns:
+        levels = int(column.max(initial=0)) + 1
+        if size * levels > LARGEST_CODE:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = int(code.max(initial=0)) + 1
+        code = code * levels + column
+        size *= levels
+    return code

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
-from headcount.storage.protocol import Storage
+from headcount.storage import Storage
 
 BLOCK = 1 << 16
 """Bytes that have one digest: some 40 microseconds of reading."""

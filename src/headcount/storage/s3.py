@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from headcount.arrays import scratch_file
 from headcount.errors import RunError
-from headcount.mapped import scratch_file
-from headcount.storage.protocol import FileContent
+from headcount.storage import FileContent
 
 if TYPE_CHECKING:
     import pyarrow as pa

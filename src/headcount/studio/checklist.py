@@ -10,6 +10,7 @@ from typing import Any
 
 from headcount.config.settings import Config
 from headcount.errors import HeadcountError
+from headcount.files import to_toml
 from headcount.release.directory import RunDirectory
 from headcount.release.sheets import DICTIONARY
 from headcount.release.store import (
@@ -20,7 +21,6 @@ from headcount.release.store import (
     read_receipt,
 )
 from headcount.run.protect import kept_config
-from headcount.toml_files import to_toml
 from headcount.typed import given
 
 WHAT = {
@@ -175,7 +175,7 @@ class ReleaseAgain:
                 f"TEXT = {_literal(self.text)}",
                 f"config = Path({self.config!r})",
                 "config.write_text(TEXT, encoding='utf-8')",
-                "print(hc.protect_run(config) / 'release')",
+                "print(hc.protect(config) / 'release')",
                 "",
             )
         )

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from headcount.comparison.methods import NONE
 from headcount.comparison.settings import PRESETS, Settings
+from headcount.config.edit import parts_of_chain, put_method, take_case
 from headcount.config.load import load_comparison
-from headcount.config.methods import parts_of_chain, put_method, take_case
 from headcount.errors import ConfigError, did_you_mean
 from headcount.mechanisms import Chain
 from headcount.run.compare import ways_of
@@ -122,6 +122,6 @@ def choose(studio: Studio, asked: Asked) -> Response:
 
 def _ways(studio: Studio, asked: Asked, how: Settings) -> dict[str, Chain]:
     """The ways of the comparison by name, as the command finds them."""
-    people = studio.known.of(studio.texts.load(asked.config))
+    domain = studio.known.of(studio.texts.load(asked.config))
     loaded = load_comparison(studio.texts.read(asked.config).path)
-    return ways_of(loaded, how, people.schema, people.geography)
+    return ways_of(loaded, how, domain)

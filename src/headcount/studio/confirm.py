@@ -10,16 +10,15 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from headcount.config.files import paths_in
-from headcount.config.settings import Config
+from headcount.config.settings import Config, paths_in
 from headcount.errors import HeadcountError
 from headcount.privacy import Guarantee, Ledger, Loss
+from headcount.privacy.ledger import LedgerOutlook, outlook
 from headcount.privacy.loss import figure
-from headcount.privacy.outlook import LedgerOutlook, outlook
 from headcount.release.directory import RunDirectory
 from headcount.run.forecast import Needs, needs
 from headcount.run.protect import prepare_run
-from headcount.tabulate.summary import Summary, summarize
+from headcount.tabulate.counts import Summary, summarize
 
 MOST_KEPT = 100
 """Checks and confirmations that are kept, of each the last ones."""

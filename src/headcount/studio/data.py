@@ -12,19 +12,19 @@ from starlette.responses import Response
 
 from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
+from headcount.files import parse_toml
 from headcount.init.decide import Draft, draft
 from headcount.init.read import how_many
 from headcount.init.told import KINDS, Told
 from headcount.init.write import config_name, write_draft
-from headcount.population.format import PLAIN, Format
-from headcount.population.header import refuse_values_as_names
+from headcount.population.suspicious import refuse_values_as_names
 from headcount.population.tables import header_of
+from headcount.population.text_files import PLAIN, Format
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.ledger import declared_total
 from headcount.schema.bins import NAMED
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.listing import ledgers_among, plain_files
-from headcount.toml_files import parse_toml
 from headcount.typed import from_table
 
 MISSING = {

@@ -80,7 +80,7 @@ class Folder:
 
     def confine(self, config: Config) -> Config:
         """The same config, when every file that it names is inside the folder."""
-        from headcount.config.files import paths_in
+        from headcount.config.settings import paths_in
 
         if "://" in (config.run.workspace or ""):
             raise self._refused(str(config.run.workspace), "a path outside")

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock, Thread
 from typing import Any
 
-from headcount.engines.handed import handed_folder
+from headcount.engines import handed_folder
 from headcount.errors import RunError
 from headcount.files import from_json
 from headcount.processes import FOLLOWS, PATIENCE, environment, python_command

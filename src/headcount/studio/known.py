@@ -11,15 +11,15 @@ from threading import Lock
 from headcount.comparison.settings import Settings
 from headcount.config.load import config_to_json
 from headcount.config.settings import Config
+from headcount.domain import Domain
 from headcount.files import from_json
-from headcount.population import Population
 from headcount.report.directory import MANIFEST
 from headcount.report.inside import ReportSection, report_inside
 from headcount.run.compare import INTERNAL
 from headcount.studio.confirm import stamps
 from headcount.studio.folder import Folder
 from headcount.studio.texts import Texts
-from headcount.studio.wanted import known_people
+from headcount.studio.wanted import known_domain
 
 MOST_KEPT = 4
 
@@ -28,16 +28,16 @@ MOST_KEPT = 4
 class KnownDomains:
     """Cells and places of the last few configs that were asked for."""
 
-    _kept: dict[str, Population] = field(default_factory=dict)
+    _kept: dict[str, Domain] = field(default_factory=dict)
     _reading: Lock = field(default_factory=Lock)
 
-    def of(self, config: Config) -> Population:
+    def of(self, config: Config) -> Domain:
         """Cells and places of a config; read again when the population or its files change."""
         population = json.loads(config_to_json(config))["population"]
         key = json.dumps([population, stamps(config)], sort_keys=True, default=str)
         with self._reading:  # once, however many ask
             if key not in self._kept:
-                self._kept[key] = known_people(config)
+                self._kept[key] = known_domain(config)
                 for old in list(self._kept)[:-MOST_KEPT]:
                     del self._kept[old]
             return self._kept[key]

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.errors import HeadcountError
-from headcount.files import stranger
+from headcount.files import read_toml, stranger
 from headcount.privacy import Ledger
 from headcount.privacy.loss import decimal
 from headcount.release.directory import FACTS, INTERNAL, RunDirectory
-from headcount.toml_files import read_toml
 
 DEEPEST, MOST_FILES = 4, 2_000
 """Folders below the first that are looked through, and files that are listed."""

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from headcount.comparison.settings import Settings
-from headcount.config.methods import (
+from headcount.config.edit import (
     OFFERED,
     add_case,
     drop_case,
@@ -16,14 +16,14 @@ from headcount.config.methods import (
     take_case,
 )
 from headcount.config.settings import Config
+from headcount.domain import Domain
 from headcount.errors import ConfigError, did_you_mean
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Chain
-from headcount.population import Population
 from headcount.privacy import Ledger
+from headcount.privacy.ledger import outlook
 from headcount.privacy.loss import exact
-from headcount.privacy.outlook import outlook
-from headcount.run.protect import promise_of
+from headcount.run.protect import key_kind_of
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.known import FinishedComparison, comparison_folder
 from headcount.studio.rehearsal import Rehearsal, rehearsal_outcome
@@ -41,8 +41,8 @@ from headcount.studio.wanted import (
 def show(studio: Studio, asked: Asked) -> Response:
     """The whole screen."""
     config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
-    people = studio.known.of(config)
-    cards = cards_of(config, people)
+    domain = studio.known.of(config)
+    cards = cards_of(config, domain)
     return studio.page(
         "plan.html.j2",
         here="plan",
@@ -59,7 +59,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         },
         choice=config.choice,
         offered={one: one for one in OFFERED},
-        **_preview(asked, config, people),
+        **_preview(asked, config, domain),
     )
 
 
@@ -70,12 +70,13 @@ def preview(studio: Studio, asked: Asked) -> Response:
     return studio.page("plan_part.html.j2", config=asked.config, part=True, **found)
 
 
-def _preview(asked: Asked, config: Config, people: Population) -> dict[str, Any]:
+def _preview(asked: Asked, config: Config, domain: Domain) -> dict[str, Any]:
     """What follows the dial: loss, expected errors, promise and ledger."""
     asks = {**asked.query, **asked.form}
     moved = asked.moved or asks.get("moved", "")
-    now = dialled(config, people, moved=moved, asks=asks)
-    promise = now.promise if now else promise_of(config, Chain.of(config.mechanism), people)
+    now = dialled(config, domain, moved=moved, asks=asks)
+    chain = Chain.of(config.mechanism)
+    promise = now.promise if now else chain.on(domain).promise(key_kind_of(config))
     book, dataset = config.run.ledger, config.run.dataset
     return {
         "now": now,

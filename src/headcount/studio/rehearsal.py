@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from headcount.config.methods import parts_of_chain
+from headcount.config.edit import parts_of_chain
+from headcount.files import to_toml
 from headcount.mechanisms import Chain
-from headcount.toml_files import to_toml
 
 PEOPLE, LEAF = 4000, "block"
 """How many people are made up, and what their smallest places are called."""

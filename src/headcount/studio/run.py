@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from headcount.errors import RunError
-from headcount.population.reading import is_it_right
+from headcount.population.population import is_it_right
 from headcount.run.close import close_run
 from headcount.studio.app import VEILED, Asked, Studio, require
 from headcount.studio.confirm import Spending, text_digest

@@ -10,9 +10,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from headcount.errors import ConfigError
-from headcount.files import write_bytes_atomic
+from headcount.files import MOST_BYTES, parse_toml, write_bytes_atomic
 from headcount.studio.folder import Folder
-from headcount.toml_files import MOST_BYTES, parse_toml
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

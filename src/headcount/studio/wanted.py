@@ -11,27 +11,16 @@ from fractions import Fraction
 from math import ceil, inf, isinf, log10
 from typing import Any
 
-import numpy as np
-
 from headcount.config.settings import Config
+from headcount.domain import Domain
 from headcount.errors import ConfigError, HeadcountError
-from headcount.geography import Geography
-from headcount.mechanisms import Chain
-from headcount.population import Population
-from headcount.population.reading import ReadSummary
+from headcount.mechanisms import Chain, ChainDesign
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import decimal, exact
 from headcount.registry import POPULATIONS
 from headcount.report.specs import svg_of
 from headcount.report.theme import looks_for
-from headcount.run.forecast import answers_of
-from headcount.run.plan import plan
-from headcount.run.protect import promise_of
-from headcount.schema import Schema
-from headcount.topdown.mechanism import TopDown
-
-WITHIN = 1.959964
-"""Of a normal law, 19 of 20 values are within so many standard deviations."""
+from headcount.run.protect import key_kind_of
 
 FURTHEST, MOST_SECANTS = 4.0, 12
 """Powers of ten between which a loss is looked for, and in how many steps."""
@@ -95,21 +84,15 @@ class Reach:
         return f"{self.level}: {self.query}"
 
 
-def reaches(chain: Chain, schema: Schema, geography: Geography) -> list[Reach]:
+def reaches(design: ChainDesign) -> list[Reach]:
     """What a plan expects, before anything is spent and without a look at any person."""
-    if isinstance(chain.last, TopDown) and not chain.steps:
-        errors = plan(chain.last, schema, geography).levels
-        return [
-            Reach(one.level, one.query, None if isinf(one.best) else WITHIN * one.best)
-            for one in errors
-        ]
-    answers = answers_of(chain, schema, geography, unit=None)
-    return [Reach(one.level, one.query, float(one.within)) for one in answers]
+    return [
+        Reach(one.level, one.query, None if isinf(one.within) else one.within)
+        for one in design.expected_errors()
+    ]
 
 
-def amount_for(
-    chain: Chain, schema: Schema, geography: Geography, *, target: str, people: float
-) -> Fraction:
+def amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> Fraction:
     """The loss at which the answers of ``target`` are within so many people, rounded up.
 
     The logarithm of the error falls nearly as a line of the logarithm of the loss: -1 for epsilon,
@@ -118,7 +101,7 @@ def amount_for(
 
     def beyond(at: float) -> float:
         """How far the error is beyond what was asked for, as a logarithm."""
-        found = reaches(with_amount(chain, _rounded(10**at)), schema, geography)
+        found = reaches(with_amount(chain, _rounded(10**at)).on(domain))
         one = next((one for one in found if one.name == target), None)
         if one is None or one.people is None or (one.people == 0 and at < MOST_NOISY):
             raise ConfigError("accuracy", found=repr(target), expected="answers that have noise")
@@ -150,27 +133,16 @@ def _rounded(amount: float) -> Fraction:
     return Fraction(whole) / Fraction(10) ** digits
 
 
-def known_people(config: Config) -> Population:
-    """The cells and places of a config with nobody in them: what a plan and a promise need.
+def known_domain(config: Config) -> Domain:
+    """The cells and places of a config: what a plan and a promise need.
 
     Where they are known only with the people, these are read, and not kept.
     """
     try:
-        found = config.population.nobody()
+        found = config.population.domain()
     except ConfigError:
-        found = config.population.read()
-    none = np.empty(0, dtype=np.int32)
-    return replace(
-        found,
-        unit=none,
-        cell=none,
-        count=None,
-        quarters=None,
-        households=None,
-        record_keys=None,
-        reading=ReadSummary(),
-        plugin=POPULATIONS.outside(config.population),
-    )
+        found = config.population.read().domain
+    return replace(found, plugin=POPULATIONS.outside(config.population))
 
 
 @dataclass(frozen=True)
@@ -188,9 +160,9 @@ class MethodCard:
     fault: HeadcountError | None = None
 
 
-def cards_of(config: Config, people: Population) -> list[MethodCard]:
+def cards_of(config: Config, domain: Domain) -> list[MethodCard]:
     """The method of a config and its cases, as they would be on these cells and places."""
-    return [_card(name, way, config, people) for name, way in ways_in(config).items()]
+    return [_card(name, way, config, domain) for name, way in ways_in(config).items()]
 
 
 def ways_in(config: Config) -> dict[str, Chain]:
@@ -199,12 +171,12 @@ def ways_in(config: Config) -> dict[str, Chain]:
     return {OWN: Chain.of(config.mechanism), **cases}
 
 
-def _card(name: str, chain: Chain, config: Config, people: Population) -> MethodCard:
+def _card(name: str, chain: Chain, config: Config, domain: Domain) -> MethodCard:
     made = MethodCard(name, tuple(part.name for part in chain.parts), own=name == OWN)
     try:
-        promise = promise_of(config, chain, people)
-        rows = tuple(reaches(chain, people.schema, people.geography))
-        return replace(made, guarantee=promise, rows=rows)
+        design = chain.on(domain)
+        promise = design.promise(key_kind_of(config))
+        return replace(made, guarantee=promise, rows=tuple(reaches(design)))
     except HeadcountError as error:
         return replace(made, fault=error)
 
@@ -236,7 +208,7 @@ class Dialled:
 
 
 def dialled(
-    config: Config, people: Population, *, moved: str, asks: Mapping[str, str]
+    config: Config, domain: Domain, *, moved: str, asks: Mapping[str, str]
 ) -> Dialled | None:
     """What follows when one control is moved; None where a method has no loss to dial.
 
@@ -247,18 +219,19 @@ def dialled(
     saved = Chain.of(config.mechanism)
     if not (currency := currency_of(saved)):
         return None
-    domain, target, amount = (people.schema, people.geography), asks.get("target", ""), None
+    target, amount = asks.get("target", ""), None
     if moved == "dial":
         amount = at_dial(asks.get("dial", ""))
     elif moved == "people" and asks.get("people"):
         wanted = float(exact(asks["people"], name="people"))
         if not wanted > 0:
             raise ConfigError("accuracy", found=asks["people"], expected="a number above 0")
-        amount = amount_for(saved, *domain, target=target, people=wanted)
+        amount = amount_for(saved, domain, target=target, people=wanted)
     elif asks.get("amount"):
         amount = exact(asks["amount"], name=currency)
     chain = saved if amount is None else with_amount(saved, amount)
-    rows = tuple(reaches(chain, *domain))
+    design = chain.on(domain)
+    rows = tuple(reaches(design))
     noisy = [one for one in rows if one.people]
     return Dialled(
         currency,
@@ -267,7 +240,7 @@ def dialled(
         amount_of(chain) == amount_of(saved),
         rows,
         next((one for one in noisy if one.name == target), _first_aim(noisy)),
-        promise_of(config, chain, people),
+        design.promise(key_kind_of(config)),
     )
 
 

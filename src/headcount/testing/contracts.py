@@ -26,6 +26,7 @@ import numpy as np
 
 from headcount import mechanisms
 from headcount.arrays import Floats, Ints
+from headcount.domain import Domain
 from headcount.geography import regular
 from headcount.mechanisms import (
     Chain,
@@ -40,7 +41,7 @@ from headcount.mechanisms import (
 )
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
@@ -176,12 +177,14 @@ def _again(mechanism: Mechanism) -> bool:
 def stability_is_a_number_or_a_reason(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """A step says how many steps one becomes, or why that is open."""
     assert isinstance(mechanism, PreTabular)
-    for unit in UnitOfPrivacy:
-        k = mechanism.stability(unit)
-        if k is None:
-            _require(mechanism.no_bound.strip() != "", "no bound, and no reason why")
-        else:
-            _require(type(k) is int and k >= 1, f"a stability of {k!r}")
+    for population in examples:
+        design = mechanism.on(population.domain)
+        for unit in UnitOfPrivacy:
+            k = design.stability.get(unit)
+            if k is None:
+                _require(design.no_bound.strip() != "", "no bound, and no reason why")
+            else:
+                _require(type(k) is int and k >= 1, f"a stability of {k!r}")
 
 
 def expected_counts_move_within_the_stability(
@@ -195,7 +198,7 @@ def expected_counts_move_within_the_stability(
     assert isinstance(mechanism, PreTabular)
     for population in examples:
         for unit, other in _neighbours(population):
-            if (k := mechanism.stability(unit)) is None:
+            if (k := mechanism.on(population.domain).stability.get(unit)) is None:
                 continue
             means = [
                 np.mean([_changed_counts(mechanism, one, run) for run in RUNS], axis=0)
@@ -262,7 +265,7 @@ def support_does_not_depend_on_people(mechanism: Mechanism, examples: Sequence[P
     A person is added to an empty cell, and to a unit where nobody lives.
     """
     for population in examples:
-        stated = mechanism.guarantee(population.schema, population.geography)
+        stated = mechanism.on(population.domain).guarantee
         if not stated.losses or not mechanism.draws_noise:
             continue
         for where in (None, *_empty_places(population)):
@@ -295,7 +298,7 @@ def truth_is_left_alone(mechanism: Mechanism, examples: Sequence[Population]) ->
 def guarantee_names_its_unit(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """There is a guarantee that names its unit of privacy, or the reason why there is none."""
     for population in examples:
-        guarantee = mechanism.guarantee(population.schema, population.geography)
+        guarantee = mechanism.on(population.domain).guarantee
         said = " ".join(guarantee.sentences())
         if not guarantee.losses:
             _require(guarantee.why_none.strip() != "", "no guarantee, and no reason why")
@@ -311,10 +314,9 @@ def guarantee_names_its_unit(mechanism: Mechanism, examples: Sequence[Population
 def plan_stays_within_the_guarantee(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """The planned measurements add up to no more than the losses that are promised."""
     for population in examples:
-        domain = population.schema, population.geography
-        plan = Chain.of(mechanism).plan(*domain)
-        for loss in mechanism.guarantee(*domain).losses:
-            spent = total_loss(plan, loss.unit)
+        design = Chain.of(mechanism).on(population.domain)
+        for loss in design.guarantee.losses:
+            spent = total_loss(design.plan, loss.unit)
             if spent is None or spent.currency is not loss.currency:
                 raise ContractError(f"{spent or 'nothing'} planned, {loss.amount} promised")
             _require(spent.amount <= loss.amount, f"{spent.amount} planned, {loss.amount} promised")
@@ -326,12 +328,12 @@ def noise_is_that_of_the_plan(mechanism: Mechanism, examples: Sequence[Populatio
     The guarantee follows from the plan, so nothing else holds it against what is really done.
     """
     for population in examples:
-        plan = Chain.of(mechanism).plan(population.schema, population.geography)
-        planned = {(one.level, one.query, one.law): one.draws for one in plan}
+        design = Chain.of(mechanism).on(population.domain)
+        planned = {(one.level, one.query, one.law): one.draws for one in design.plan}
         if not planned:
             continue
         watched = WatchedNoise(_keyed(mechanism, seed=1))
-        list(Chain.of(mechanism).outcomes(Tabulated.of(population), watched, runs=range(1)))
+        list(design.outcomes(Tabulated.of(population), watched, runs=range(1)))
         for (level, query, law), numbers in watched.measured.items():
             most = planned.get((level, query, law), 0)
             _require(
@@ -378,8 +380,7 @@ def _populations() -> Iterator[Population]:
     tree = regular(children=2, depth=2)
     yield Population(
         "contract totals",
-        Schema(),
-        tree,
+        Domain(Schema(), tree),
         unit=np.array([0, 1, 2], dtype=np.int32),
         cell=np.zeros(3, dtype=np.int32),
         count=np.array([7, 2, 1], dtype=np.int64),
@@ -390,8 +391,7 @@ def _populations() -> Iterator[Population]:
     cells = [schema.cell(age="child", work="none"), schema.cell(age="adult", work="office")]
     yield Population(
         "contract cells",
-        schema,
-        tree,
+        Domain(schema, tree),
         unit=np.array([0, 0, 2], dtype=np.int32),
         cell=np.array([*cells, cells[0]], dtype=np.int32),
         count=np.array([5, 3, 1], dtype=np.int64),
@@ -440,8 +440,8 @@ def _outcomes(
     mechanism: Mechanism, data: Population | Tabulated, runs: range, *, seed: int = 1
 ) -> Iterator[Outcome]:
     """What is made of people in some runs: all at once where no step changes the records."""
-    noise = _keyed(mechanism, seed=seed)
-    return Chain.of(mechanism).outcomes(Tabulated.of(data), noise, runs=runs)
+    noise, counted = _keyed(mechanism, seed=seed), Tabulated.of(data)
+    return Chain.of(mechanism).on(counted.counts.domain).outcomes(counted, noise, runs=runs)
 
 
 def _changed(mechanism: Mechanism, population: Population, run: int) -> Population:

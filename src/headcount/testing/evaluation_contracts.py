@@ -25,12 +25,12 @@ import polars as pl
 
 from headcount.attacks import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
 from headcount.attacks.differencing import Slivers
+from headcount.domain import Domain
 from headcount.errors import HeadcountError
-from headcount.evaluation import Metric, NotFeasible
+from headcount.evaluation import Metric, NotFeasible, Truth
 from headcount.evaluation.attacked import score_claims
 from headcount.evaluation.counts_found import sliver_counts
 from headcount.evaluation.part import Part, TruePeople
-from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
 from headcount.mechanisms.rounding.mechanism import Rounding
@@ -329,7 +329,7 @@ def _town(schema: Schema, seed: int) -> Population:
     unit = np.sort(rng.integers(0, LEAVES, PEOPLE)).astype(np.int32)
     possible = np.flatnonzero(schema.possible)
     cell = rng.choice(possible, PEOPLE).astype(np.int32)
-    return Population("contract town", schema, regular(children=2, depth=3), unit, cell)
+    return Population("contract town", Domain(schema, regular(children=2, depth=3)), unit, cell)
 
 
 def _example_of(

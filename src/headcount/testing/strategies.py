@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.schema import Attribute, Recode, Schema, impossible
@@ -85,8 +86,7 @@ def populations(
     amounts = st.lists(st.integers(0, 5), min_size=len(entries), max_size=len(entries))
     return Population(
         "tiny",
-        cells,
-        tree,
+        Domain(cells, tree),
         unit=np.array([unit for unit, _ in entries], dtype=np.int32),
         cell=np.array([cell for _, cell in entries], dtype=np.int32),
         count=np.array(draw(amounts), dtype=np.int64) if with_counts else None,

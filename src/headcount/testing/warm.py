@@ -19,8 +19,9 @@ import numpy as np
 from headcount.attacks.reconstruction import Reconstruct
 from headcount.attacks.reidentification import Reidentify
 from headcount.compiled import forced
+from headcount.domain import Domain
 from headcount.errors import InputError
-from headcount.evaluation.attacked import attack
+from headcount.evaluation.evaluate import attack
 from headcount.geography import regular
 from headcount.mechanisms import Chain, PreTabular, protect
 from headcount.mechanisms.identity import Identity
@@ -140,8 +141,7 @@ def _village() -> Population:
     )
     return Population(
         "village",
-        Schema((sex, origin)),
-        regular(children=3, depth=2),
+        Domain(Schema((sex, origin)), regular(children=3, depth=2)),
         unit=dice.integers(0, 9, PEOPLE).astype(np.int32),
         cell=dice.integers(0, 4, PEOPLE).astype(np.int32),
         count=np.ones(PEOPLE, np.int64),

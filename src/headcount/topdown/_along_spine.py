@@ -13,8 +13,8 @@ from headcount.geography import Geography
 from headcount.storage import Storage
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import add_up
-from headcount.topdown._joined import reordered
 from headcount.topdown.descend import Descent
+from headcount.topdown.parts import reordered
 from headcount.topdown.settings import TopDownSettings
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ def along_spine(counts: Counts) -> Counts:
             occupied=quarters.occupied[order],
             vacant=quarters.vacant[order],
         )
+    domain = replace(counts.domain, geography=spine)
     return replace(
-        counts, geography=spine, level=spine.leaf, matrix=counts.matrix[order], quarters=quarters
+        counts, domain=domain, level=spine.leaf, matrix=counts.matrix[order], quarters=quarters
     )
 
 

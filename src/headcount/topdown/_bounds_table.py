@@ -10,10 +10,10 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError, Problems
 from headcount.geography import Geography
-from headcount.population.attribute_column import AttributeColumn, coded
+from headcount.population.columns import AttributeColumn, coded
 from headcount.population.tables import Rows, read_rows
 from headcount.schema import Attribute, Schema
-from headcount.schema.attribute import first_repeated
+from headcount.schema.schema import first_repeated
 from headcount.tabulate import Query
 from headcount.topdown.choices import TableBounds, file_digest
 from headcount.topdown.solve.batch import NO_BOUND

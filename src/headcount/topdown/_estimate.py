@@ -6,25 +6,165 @@ Neither the truth nor a key is among them, and this module cannot import what me
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Flags, Floats, Ints, Ints8, Ints32
 from headcount.errors import RunError
+from headcount.geography import Geography
+from headcount.schema import Schema
+from headcount.tabulate import CELLS, Query
 from headcount.tabulate.counts import sparse_counts
 from headcount.topdown import _kernels as kernels
-from headcount.topdown._level import LevelPlan
-from headcount.topdown._passes import PassPlan
+from headcount.topdown._passes import PassPlan, plan_passes
+from headcount.topdown.planned import PlannedNoise
+from headcount.topdown.restrict import JointTotals, Restriction, binding_groups
+from headcount.topdown.settings import TopDownSettings
 from headcount.topdown.solve.batch import Batch
 from headcount.topdown.solve.check import Violation
+from headcount.topdown.solve.nesting import Nesting, bound_column, forest_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from headcount.topdown.solve.leastsquares import Solved
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LevelPlan:
+    """What the problems of a level have in common; no answers.
+
+    Families are the queries measured or bounded at this level; see ``solve.batch.Batch``. Which
+    bounds can bind in some unit, and how these nest, is decided here for the whole level: it must
+    not matter which units a piece of work holds.
+
+    where
+        limits   the bounds of the bounded families, in the order of the families
+        weight   of the detailed answers; 0 where they are not measured
+        classes  where units have shares of their own: the weights of each, cells first, and which
+                 of them each unit has
+        passes   what is fitted and rounded first
+        joint    totals that units have together
+    """
+
+    name: str
+    families: tuple[str, ...]
+    family_start: Ints
+    group: Ints32
+    family_weight: Floats
+    bound_start: Ints
+    limits: tuple[Restriction, ...]
+    forest: Nesting
+    weight: float
+    passes: PassPlan
+    classes: tuple[Floats, Ints8 | Ints32] | None = None
+    joint: JointTotals | None = None
+
+    @property
+    def column(self) -> Ints32:
+        """For each bounded family and cell, the column of the bounds on the cell's group."""
+        bounded = np.diff(self.bound_start) > 0
+        return bound_column(self.group, self.bound_start)[bounded].astype(np.int32)
+
+    def bounds_of(self, units: Ints) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of some units, one column for each group of bounded families."""
+        shape = (len(units), int(self.bound_start[-1]))
+        low, high = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+        at = 0
+        for one in self.limits:
+            own = slice(at, at + one.low.shape[1])
+            low[:, own], high[:, own] = one.low[units], one.high[units]
+            at = own.stop
+        return low, high
+
+    def weights_of(self, units: Ints) -> tuple[Floats, Floats]:
+        """The weights of the cells, and of the families, in some units."""
+        if self.classes is None:
+            return np.full(len(units), self.weight), np.tile(self.family_weight, (len(units), 1))
+        weights, of_unit = self.classes
+        own = weights[of_unit[units]]
+        return np.ascontiguousarray(own[:, 0]), np.ascontiguousarray(own[:, 1:])
+
+    def with_one_more(self) -> tuple[Floats, Ints8 | Ints32] | None:
+        """The classes, with one family more that is not measured."""
+        if self.classes is None:
+            return None
+        weights, of_unit = self.classes
+        return np.pad(weights, ((0, 0), (0, 1))), of_unit
+
+    def family_of(self, column: int) -> str:
+        """The family that owns a column of bounds, for errors."""
+        return self.families[int(np.searchsorted(self.bound_start, column, side="right")) - 1]
+
+
+def prepare_level(
+    level: str,
+    *,
+    schema: Schema,
+    settings: TopDownSettings,
+    planned: Mapping[tuple[str, str], PlannedNoise],
+    restrictions: tuple[Restriction, ...],
+    of_unit: Ints8 | None = None,
+    joint: JointTotals | None = None,
+) -> LevelPlan:
+    """Set the queries that are measured at a level beside those that are bounded.
+
+    ``of_unit`` is the number of the share that each unit has, where these differ; ``joint`` has
+    totals of several units together.
+    """
+    bounds = {one.query.name: one for one in restrictions}
+    queries: dict[str, Query] = {
+        q.name: q for q in settings.marginals if (level, q.name) in planned
+    }
+    weight = [planned[level, name].weight for name in queries]
+    queries |= {name: one.query for name, one in bounds.items()}
+    sizes = np.array([query.size(schema) for query in queries.values()], dtype=np.int64)
+    bounded = np.array([name in bounds for name in queries], dtype=bool)
+    group = np.array([query.groups(schema) for query in queries.values()], dtype=np.int32)
+    group = group.reshape(len(queries), schema.size)
+    limits = tuple(bounds[name] for name in queries if name in bounds)
+    bound_start = _starts(np.where(bounded, sizes, 0))
+    binds = [binding_groups(one) for one in limits]
+    binding = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *binds]))
+    detail = planned.get((level, CELLS))
+    classes = None
+    if of_unit is not None:
+        asked = [planned.get((level, name)) for name in (CELLS, *queries)]
+        classes = class_weights(asked), of_unit
+    return LevelPlan(
+        name=level,
+        families=tuple(queries),
+        family_start=_starts(sizes),
+        group=group,
+        family_weight=np.array(weight + [0.0] * (len(queries) - len(weight))),
+        bound_start=bound_start,
+        limits=limits,
+        forest=forest_of(binding, group=group, bound_start=bound_start),
+        weight=detail.weight if detail is not None else 0.0,
+        passes=plan_passes(settings, level, families=tuple(queries), schema=schema),
+        classes=classes,
+        joint=joint,
+    )
+
+
+def class_weights(asked: Sequence[PlannedNoise | None]) -> Floats:
+    """For each share that units have, the weights of some queries; 0 where not measured."""
+    number = max((len(one.classes) for one in asked if one is not None), default=1)
+    weights = np.zeros((number, len(asked)))
+    for column, one in enumerate(asked):
+        for row, noise in enumerate(one.classes if one is not None else ()):
+            weights[row, column] = 0.0 if noise is None else noise.weight
+    return weights
+
+
+def _starts(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
 
 Triples = tuple[Ints, Ints, Ints]
 """Unit, cell and count of some entries."""
@@ -223,3 +363,150 @@ def broken_bound(rows: SparseRows, units: range, level: LevelPlan) -> BrokenCons
         return None
     unit, column = divmod(int(bad), low.shape[1])
     return BrokenConstraint(units[unit], False, repr(level.family_of(column)))
+
+
+@dataclass(frozen=True)
+class ParentChunk:
+    """A piece of work: a run of parents with their children, by positions in their levels."""
+
+    parents: range
+    children: range
+
+
+def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[ParentChunk]:
+    """Cut the parents of a level into runs with about so many children each."""
+    depth = geography.depth(level)
+    parent = geography.parents[depth]
+    first = np.append(geography.children_start(geography.levels[depth - 1]), len(parent))
+    cuts = [0]
+    while cuts[-1] < len(first) - 1:
+        reach = first[cuts[-1]] + children_at_once
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
+    return [
+        ParentChunk(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)
+    ]
+
+
+def spans(start: Ints, length: Ints) -> Ints:
+    """The numbers start[i], ..., start[i] + length[i] - 1 for every i, one after another."""
+    ends = np.cumsum(length)
+    offset = np.repeat(start - (ends - length), length)
+    return np.asarray(offset + np.arange(ends[-1] if len(ends) else 0), dtype=np.int64)
+
+
+def pose(
+    above: SparseRows,
+    child_first: Ints,
+    level: LevelPlan,
+    *,
+    first: int = 0,
+    chosen: Ints | None = None,
+    limits: tuple[Ints, Ints] | None = None,
+) -> NodeProblem:
+    """The problems of some parents; all answers are 0 until they are measured.
+
+    where
+        above         the parents' counts
+        child_first   position of each parent's first child in the level, and the end
+        first         position of the first parent in its level, for errors
+        chosen        which of these parents to solve; None for all
+        limits        bounds of the children in place of the level's
+    """
+    parents = np.arange(above.units, dtype=np.int64) if chosen is None else chosen
+    sizes = above.start[parents + 1] - above.start[parents]
+    entries = spans(above.start[parents], sizes)
+    families = child_first[parents + 1] - child_first[parents]
+    child = spans(child_first[parents], families)
+    cell_start = np.concatenate([[0], np.cumsum(sizes)])
+    child_start = np.concatenate([[0], np.cumsum(families)])
+    low, high = level.bounds_of(child) if limits is None else limits
+    cell, column = above.cell[entries], level.column
+    var_start = np.zeros(len(entries) + 1, dtype=np.int64)
+    kernels.count_variables(cell_start, cell, child_start, column, high, var_start)
+    var_child = np.empty(var_start[-1], dtype=np.int32)
+    var_cell = np.empty(var_start[-1], dtype=np.int64)
+    kernels.fill_variables(cell_start, cell, child_start, column, high, var_child, var_cell)
+    weight, family_weight = level.weights_of(child)
+    batch = Batch(
+        parent=parents + first,
+        cell_start=cell_start,
+        cell=cell,
+        total=above.value[entries],
+        child_start=child_start,
+        var_start=var_start,
+        var_child=var_child,
+        answer=np.zeros(len(var_child)),
+        weight=weight,
+        family_start=level.family_start,
+        bound_start=level.bound_start,
+        group=level.group,
+        family_weight=family_weight,
+        margin=np.zeros((len(child), int(level.family_start[-1]))),
+        low=low,
+        high=high,
+        forest=level.forest,
+        **({} if level.joint is None else level.joint.of_children(child)),
+    )
+    return NodeProblem(batch, child, child[var_child], var_cell, level.passes)
+
+
+def piece(above: SparseRows, chunk: ParentChunk, child_first: Ints, level: LevelPlan) -> NodeWork:
+    """A piece of work, its problems posed.
+
+    An only child copies its parent, and children of an empty parent are empty: no solve. An only
+    child whose bounds forbid the copy is a parent that cannot be met.
+
+    where
+        above         the counts of the piece's parents
+        child_first   position of the first child of each of them, and the end
+    """
+    parents = np.arange(above.units, dtype=np.int64)
+    kids = np.diff(child_first)
+    people = np.diff(above.start) > 0
+    alone, several = parents[people & (kids == 1)], parents[people & (kids > 1)]
+    fits = _copy_fits(above, alone, child_first, level)
+    start = chunk.parents.start
+    return NodeWork(
+        children=chunk.children,
+        copies=_copies(above, alone[fits], child_first),
+        problem=pose(above, child_first, level, first=start, chosen=several)
+        if len(several)
+        else None,
+        stuck=alone[~fits] + start,
+        notes={"only children": int(fits.sum()), "empty parents": int((~people).sum())},
+    )
+
+
+def reopened(
+    above: SparseRows, kids: Ints, level: LevelPlan, *, keep: Ints32, possible: Flags
+) -> Reopened:
+    """A parent that could not be met, for the failsafe.
+
+    where
+        above      its counts, one row
+        kids       position of its first child, and the end
+        keep       the margin each cell belongs to in the failsafe
+        possible   the cells that are no structural zeros: only these may reopen
+    """
+    total = np.zeros(len(keep), dtype=np.int64)
+    total[above.cell] = above.value
+    margin = np.bincount(keep, weights=total)
+    cell = np.flatnonzero((margin[keep] > 0) & possible).astype(np.int32)
+    rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
+    return Reopened(pose(rows, kids, level), keep)
+
+
+def _copy_fits(above: SparseRows, alone: Ints, child_first: Ints, level: LevelPlan) -> Flags:
+    low, high = level.bounds_of(child_first[alone])
+    fits: Flags = kernels.rows_within(
+        above.start, above.cell, above.value, alone, level.column, low, high
+    )
+    return fits
+
+
+def _copies(above: SparseRows, alone: Ints, child_first: Ints) -> Triples:
+    """Only children with their parent's counts."""
+    sizes = above.start[alone + 1] - above.start[alone]
+    entries = spans(above.start[alone], sizes)
+    unit = np.repeat(child_first[alone], sizes)
+    return unit, above.cell[entries].astype(np.int64), above.value[entries]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from headcount.topdown.solve.batch import Batch
     from headcount.topdown.solve.leastsquares import Solved
     from headcount.topdown.solve.passes import FitPass
-    from headcount.topdown.solve.rounding import Rounded
-    from headcount.topdown.solve.target_rounding import RoundPass
+    from headcount.topdown.solve.rounding import Rounded, RoundPass
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +43,7 @@ class PassPlan:
 
     def rounded(self, batch: Batch, x: Floats) -> Rounded:
         """Whole persons, pass by pass."""
-        from headcount.topdown.solve.rounding import round_batch
-        from headcount.topdown.solve.target_rounding import round_passes
+        from headcount.topdown.solve.rounding import round_batch, round_passes
 
         if not self.round:
             return round_batch(batch, x, threads=1)
@@ -76,7 +74,7 @@ def round_plan(
     settings: TopDownSettings, chosen: LevelPasses, schema: Schema
 ) -> tuple[RoundPass, ...]:
     """The passes of rounding, each query as a partition of the cells."""
-    from headcount.topdown.solve.target_rounding import RoundPass
+    from headcount.topdown.solve.rounding import RoundPass
 
     def partition(query: str) -> Ints32:
         if query == CELLS:
@@ -113,7 +111,7 @@ def refuse_unmeasured(settings: TopDownSettings, allocation: Allocation) -> None
 
 def refuse_crossing(settings: TopDownSettings, restrictions: Restrictions, schema: Schema) -> None:
     """Refuse, where a level asks for queries that nest, some that cross each other or a bound."""
-    from headcount.topdown.solve.target_rounding import first_crossing
+    from headcount.topdown.solve.rounding import first_crossing
 
     for level, chosen in settings.passes:
         if not chosen.nested:

@@ -32,9 +32,8 @@ from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.schema import Recode, Schema
 from headcount.tabulate import Counts, Query
-from headcount.topdown._joint import JointTotals
 from headcount.topdown.choices import QuartersBounds
-from headcount.topdown.restrict import Multiples, Restriction
+from headcount.topdown.restrict import JointTotals, Multiples, Restriction
 from headcount.topdown.settings import TopDownSettings
 from headcount.topdown.solve.batch import NO_BOUND
 

@@ -13,47 +13,39 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.geography.spine import NamedArea
+from headcount.mechanisms import ExpectedError
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, every_cell
-from headcount.topdown._joint import joint_groups
-from headcount.topdown.answers import Classes, Planned, unit_classes
-from headcount.topdown.linear.areas import AreaErrors, Members
+from headcount.topdown.answers import Classes, Planned
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.pooled import lowest_gaining, own_weights, pooled_weights
-from headcount.topdown.linear.together import TogetherTree
+from headcount.topdown.linear.noise_tree import (
+    JointTotalsTree,
+    LevelNoise,
+    NoiseTree,
+    lowest_gaining,
+    own_weights,
+    pooled_weights,
+)
 from headcount.topdown.linear.tree import level_variances
-from headcount.topdown.planned import planned_noise
+from headcount.topdown.linear.variances import AreaErrors, Members
+from headcount.topdown.restrict import joint_groups
 from headcount.topdown.settings import TopDownSettings
+
+if TYPE_CHECKING:
+    from headcount.topdown.design import TopDownDesign
 
 EXACT = 1e-6
 """A smaller standard deviation of an estimate is a rounding error of 0."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExpectedError:
-    """Standard deviations of a query's answers in a mean unit of a level, in people.
-
-    where
-        units     how many units the level has, or how many leaves the area
-        answers   how many answers the query has in each
-        own       of the answer as it is drawn; infinite where it is not asked
-        pooled    of the answer pooled with the levels below
-        best      of the best linear estimate from all answers; infinite where they do not tell
-    """
-
-    level: str
-    query: str
-    units: int
-    answers: int
-    own: float
-    pooled: float
-    best: float
+WITHIN = 1.959964
+"""Of a normal law, 19 of 20 values are within so many standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +62,21 @@ class ExpectedErrors:
 
     geography: Geography
     tree: NoiseTree
-    together: TogetherTree
+    together: JointTotalsTree
     components: Components
     lowest: int
     filled: frozenset[tuple[str, str]]
 
     @classmethod
-    def of(cls, settings: TopDownSettings, schema: Schema, geography: Geography) -> ExpectedErrors:
-        """Of TopDown's settings; a geography with a spine is measured along it if they say so."""
-        measured = settings.tree(geography)
-        settings = settings.completed(schema, measured)
-        settings.refuse_unknown_names(schema, measured)
+    def of(cls, design: TopDownDesign) -> ExpectedErrors:
+        """Of TopDown on a domain."""
+        settings, schema, tree = design.settings, design.domain.schema, design.tree
+        published = design.domain.geography
         noise = noise_tree(
-            settings,
-            measured,
-            planned=planned_noise(settings, schema, measured),
-            classes=unit_classes(settings, measured),
-            published=geography,
+            settings, tree, planned=design.planned, classes=design.classes, published=published
         )
-        groups = joint_groups(settings, measured, geography)
-        return cls.from_noise(settings, schema, measured, noise, groups)
+        groups = joint_groups(settings, tree, published)
+        return cls.from_noise(settings, schema, tree, noise, groups)
 
     @classmethod
     def from_noise(
@@ -124,7 +111,7 @@ class ExpectedErrors:
         best = level_variances(joined, self.components, list(self.components.answers))
         found = []
         for depth, level in enumerate(self.geography.levels):
-            kinds, at = self.tree.kinds[depth], self.together.depth(depth)
+            kinds, at = self.tree.classes[depth], self.together.depth(depth)
             for query, answers in self.components.answers.items():
                 own, pooled = self._own(query, depth), self._pooled(query, depth)
                 found.append(
@@ -135,7 +122,8 @@ class ExpectedErrors:
                         answers=answers,
                         own=_deviation(own, kinds.units),
                         pooled=_deviation(pooled, kinds.units),
-                        best=_best(best[at, query]),
+                        best=(deviation := _best(best[at, query])),
+                        within=WITHIN * deviation,
                     )
                 )
         return tuple(found)
@@ -160,6 +148,16 @@ class ExpectedErrors:
         """Those that were asked for before."""
         return {}
 
+    def of_areas(
+        self, areas: Sequence[NamedArea], published: Geography
+    ) -> tuple[ExpectedError, ...]:
+        """Every query of some areas, by codes of published units."""
+        return tuple(
+            one
+            for name, level, codes in areas
+            for one in self.of_area(name, *_units(self.geography, published, name, level, codes))
+        )
+
     def of_area(self, name: str, level: str, units: Ints) -> tuple[ExpectedError, ...]:
         """Every query of an area, which is a union of units of one level of the measured tree.
 
@@ -169,7 +167,7 @@ class ExpectedErrors:
         members = Members.one(inside[self.together.places[-1]])
         area = AreaErrors.of(self.together.tree, self.components, members, self.components.answers)
         depth = self.geography.depth(level)
-        kinds = self.tree.kinds[depth].of_unit[units]
+        kinds = self.tree.classes[depth].of_unit[units]
         once = np.ones(len(units), dtype=np.int64)
         found = []
         for query, answers in self.components.answers.items():
@@ -182,10 +180,36 @@ class ExpectedErrors:
                     answers=answers,
                     own=sqrt(len(units)) * _deviation(own[kinds], once),
                     pooled=sqrt(len(units)) * _deviation(pooled[kinds], once),
-                    best=_best(area.mean_variance(query)[0]),
+                    best=(deviation := _best(area.mean_variance(query)[0])),
+                    within=WITHIN * deviation,
                 )
             )
         return tuple(found)
+
+
+def _units(
+    tree: Geography, published: Geography, name: str, level: str, codes: Sequence[str]
+) -> tuple[str, Ints]:
+    """The units of an area in the tree that is measured, and their level.
+
+    Along a spine these are leaves: units above them may be there in parts.
+    """
+    if not codes:
+        raise InputError(
+            "plan", place=f"area {name!r}", found="no units", expected=f"codes of {level!r}"
+        )
+    number = published.find(level, np.array(codes))
+    if (number < 0).any():
+        raise InputError(
+            "plan",
+            place=f"area {name!r}",
+            found=f"{level} {codes[int(np.flatnonzero(number < 0)[0])]!r}",
+            expected=f"codes of units of {level!r}",
+        )
+    if tree is published:
+        return level, np.unique(number).astype(np.int64)
+    inside = np.isin(published.ancestors(level), number)[published.along_spine]
+    return tree.leaf, np.flatnonzero(inside)
 
 
 def _deviation(weights: Floats, units: Ints) -> float:
@@ -259,8 +283,8 @@ def noise_tree(
 
 def together_tree(
     settings: TopDownSettings, tree: NoiseTree, geography: Geography, groups: Mapping[str, Ints32]
-) -> TogetherTree:
+) -> JointTotalsTree:
     """A tree with the published units whose totals are exact, and which a spine has in parts."""
     totals = [one.query for one in settings.invariant if not settings.query(one.query).by][:1]
     exact = {geography.depth(level): (group, totals) for level, group in groups.items()}
-    return TogetherTree.of(tree, exact)
+    return JointTotalsTree.of(tree, exact)

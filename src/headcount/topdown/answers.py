@@ -18,8 +18,7 @@ from headcount.arrays import Floats, Ints, Ints8
 from headcount.geography import Geography
 from headcount.tabulate import CELLS
 from headcount.topdown import _kernels as kernels
-from headcount.topdown._estimate import NodeProblem
-from headcount.topdown._level import LevelPlan
+from headcount.topdown._estimate import LevelPlan, NodeProblem
 from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.settings import TopDownSettings
 

@@ -1,4 +1,9 @@
-"""The descent: the root alone, then level by level every parent's children."""
+"""The descent: the root alone, then level by level every parent's children.
+
+A piece of work, wherever it runs, measures, estimates and writes one part. What is sent to other
+processes is a range of parents, and where the files are. Whoever works on it opens the truth and
+the key, in ``Measurements`` alone; the estimate is a pure function of what that gives out.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.engines import Engine
 from headcount.geography import Geography
 from headcount.progress import Progress, silent
@@ -22,28 +27,103 @@ from headcount.storage.numbers import StoredNumbers, store_numbers
 from headcount.tabulate import Query
 from headcount.tabulate.counts import add_up
 from headcount.topdown._estimate import (
+    BrokenConstraint,
+    LevelPlan,
+    NodeWork,
+    ParentChunk,
     SparseRows,
     Triples,
     broken_bound,
     broken_rounding,
+    chunks,
+    estimate,
     gather,
+    piece,
+    pose,
+    prepare_level,
+    reopened,
+    rescue,
     round_solved,
 )
-from headcount.topdown._joined import joined
-from headcount.topdown._joint import JointTotals
-from headcount.topdown._level import LevelPlan, prepare_level
-from headcount.topdown._parents import ParentChunk, chunks, pose
-from headcount.topdown._room import Room
-from headcount.topdown._room_plan import Planner
-from headcount.topdown._task import LevelTask
+from headcount.topdown._repair import Repair, RepairPlanner
 from headcount.topdown.answers import Answers
-from headcount.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory
-from headcount.topdown.restrict import Restrictions, refuse_release_outside
+from headcount.topdown.measure import TRUTH
+from headcount.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory, joined
+from headcount.topdown.restrict import JointTotals, Restrictions, refuse_release_outside
 from headcount.topdown.settings import TopDownSettings
-from headcount.topdown.truth import TRUTH
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class PieceOutcome:
+    """What comes back of a piece of work: what happened, and parents without an answer.
+
+    ``broken`` is a constraint that was not kept. It is found before anything is written.
+    """
+
+    notes: dict[str, float]
+    stuck: tuple[int, ...]
+    broken: BrokenConstraint | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LevelTask:
+    """The children of one level: where to read all that is needed, and where to write them.
+
+    where
+        above          name of the level above, whose estimates are finished
+        child_first    first child of every parent, and the end
+        measurements   noisy answers, which may open files where they are asked
+        keep           the margin each cell belongs to in the failsafe; None for no failsafe
+        possible       the cells that are no structural zeros: only these may reopen
+    """
+
+    level: LevelPlan
+    above: str
+    child_first: Ints | StoredNumbers
+    estimates: Estimates
+    parts: LevelParts
+    measurements: Answers
+    possible: Flags
+    keep: Ints32 | None = None
+
+    def estimate(self, chunk: ParentChunk) -> PieceOutcome:
+        """Estimate, round, check and write the children of some parents, unless that is done."""
+        part = self.parts.load(self.level.name, chunk.children)
+        if part is None:
+            step = estimate(self._measured(chunk))
+            broken = broken_rounding(step.broken)
+            if broken is None and not len(step.stuck):
+                broken = broken_bound(step.rows, chunk.children, self.level)
+            if broken is not None:
+                return PieceOutcome(step.notes, (), broken)
+            part = LevelPart(step.rows, step.notes, step.stuck)
+            self.parts.save(self.level.name, chunk.children, part)
+        return PieceOutcome(part.notes, tuple(part.stuck.tolist()))
+
+    def rescue(self, parent: int) -> tuple[Triples, bool] | None:
+        """The children of a parent without an answer, by the failsafe."""
+        if self.keep is None:
+            raise AssertionError("no failsafe is set")
+        above = self.estimates.rows(self.above, range(parent, parent + 1))
+        kids = self.child_first[parent : parent + 2]
+        work = reopened(above, kids, self.level, keep=self.keep, possible=self.possible)
+        # Drawn only now: nobody could know before which empty cells would reopen.
+        answered = self.measurements.answered(self.level, work.problem)
+        return rescue(replace(work, problem=answered))
+
+    def _measured(self, chunk: ParentChunk) -> NodeWork:
+        """The problems of a piece with their noisy answers."""
+        above = self.estimates.rows(self.above, chunk.parents)
+        own = self.child_first[chunk.parents.start : chunk.parents.stop + 1]
+        work = piece(above, chunk, own, self.level)
+        if work.problem is None:
+            return work
+        answered = self.measurements.answered(self.level, work.problem)
+        return replace(work, problem=answered)
+
 
 _LARGEST = {"largest violation"}
 
@@ -97,12 +177,14 @@ def descend(
         )
         return measurements.weighted(plan)
 
-    planner = Planner(schema=schema, geography=geography, restrictions=restrictions, joint=joint)
-    room = Room(planner=planner, measurements=measurements, level=level_of)
+    planner = RepairPlanner(
+        schema=schema, geography=geography, restrictions=restrictions, joint=joint
+    )
+    repair = Repair(planner=planner, measurements=measurements, level=level_of)
     for depth, name in enumerate(geography.levels):
         began = perf_counter()
         if depth == 0:
-            notes[name] = _root(schema, level_of(name), parts, estimates, room)
+            notes[name] = _root(schema, level_of(name), parts, estimates, repair)
         else:
             task = LevelTask(
                 level=level_of(name),
@@ -114,7 +196,7 @@ def descend(
                 possible=schema.possible,
                 keep=kept_margin(schema, settings),
             )
-            notes[name] = _children(task, chunks(geography, name), engine, progress, room)
+            notes[name] = _children(task, chunks(geography, name), engine, progress, repair)
         if seconds is not None:
             seconds[name] = round(seconds.get(name, 0.0) + perf_counter() - began, 1)
     leaf = geography.leaf
@@ -125,7 +207,7 @@ def descend(
 
 
 def _root(
-    schema: Schema, level: LevelPlan, parts: LevelParts, estimates: Estimates, room: Room
+    schema: Schema, level: LevelPlan, parts: LevelParts, estimates: Estimates, repair: Repair
 ) -> dict[str, float]:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
     whole = range(1)
@@ -134,7 +216,7 @@ def _root(
         return done.notes
     cell = np.flatnonzero(schema.possible).astype(np.int32)
     everything = SparseRows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
-    problem = room.measurements.answered(level, pose(everything, np.array([0, 1]), level))
+    problem = repair.measurements.answered(level, pose(everything, np.array([0, 1]), level))
     batch = replace(problem.batch, is_root=True)
     solved = level.passes.fitted(batch)
     counts, stuck, notes, broken = round_solved(batch, solved, level.passes)
@@ -144,7 +226,7 @@ def _root(
     found: Triples = problem.unit, problem.cell, counts
     moved = 0
     if len(stuck):
-        found, moved = room.whole(problem.cell, solved.x)
+        found, moved = repair.whole(problem.cell, solved.x)
     notes |= {"room made": len(stuck), "moved to make room": moved}
     rows = gather([found], whole)
     if (bound := broken_bound(rows, whole, level)) is not None:
@@ -154,12 +236,12 @@ def _root(
 
 
 def _children(
-    task: LevelTask, families: list[ParentChunk], engine: Engine, progress: Progress, room: Room
+    task: LevelTask, families: list[ParentChunk], engine: Engine, progress: Progress, repair: Repair
 ) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
     name, pieces = task.level.name, [chunk.children for chunk in families]
-    depth = room.geography.depth(name)
-    above, codes = room.geography.units[depth - 1 : depth + 1]
+    depth = repair.geography.depth(name)
+    above, codes = repair.geography.units[depth - 1 : depth + 1]
     outcomes = []
     for one in progress(engine.map(task.estimate, families), what=name, total=len(families)):
         if one.broken is not None:
@@ -173,7 +255,7 @@ def _children(
     whole = range(len(codes))
     mend = task.parts.load(name, whole, mends=True)
     if mend is None:
-        mend = _mended(task, stuck, engine, room)
+        mend = _mended(task, stuck, engine, repair)
         task.parts.save(name, whole, mend, mends=True)
     task.estimates.finish(name, pieces, mend)
     for units in pieces:
@@ -184,12 +266,12 @@ def _children(
     return _add_notes([notes, mend.notes])
 
 
-def _mended(task: LevelTask, stuck: list[int], engine: Engine, room: Room) -> LevelPart:
+def _mended(task: LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
     """Counts for the children of parents without an answer, and of all that must move for them."""
     rescued, wider = _rescued(task, stuck, engine)
-    parents = range(room.geography.size(task.above))
-    above = task.estimates.rows(task.above, parents).matrix(room.schema.size)
-    rescued = room.kept(task.level.name, above, rescued)
+    parents = range(repair.geography.size(task.above))
+    above = task.estimates.rows(task.above, parents).matrix(repair.schema.size)
+    rescued = repair.kept(task.level.name, above, rescued)
     left = [parent for parent in stuck if parent not in rescued]
     notes: dict[str, float] = {
         "failsafe": len(rescued),
@@ -197,11 +279,11 @@ def _mended(task: LevelTask, stuck: list[int], engine: Engine, room: Room) -> Le
         "room made": len(left),
     }
     if left:
-        made, moved = room.make(task.level.name, left, room.summed(above, rescued))
+        made, moved = repair.make(task.level.name, left, repair.summed(above, rescued))
         rescued |= made
         notes["moved to make room"] = moved
     mended = [np.arange(*task.child_first[parent : parent + 2]) for parent in sorted(rescued)]
-    rows = gather(list(rescued.values()), range(room.geography.size(task.level.name)))
+    rows = gather(list(rescued.values()), range(repair.geography.size(task.level.name)))
     return LevelPart(rows, notes, mended=np.concatenate(mended))
 
 

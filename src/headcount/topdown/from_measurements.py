@@ -1,7 +1,10 @@
 """TopDown from published measurements alone: the same descent, without a truth and a loss.
 
-Answers and constraints are read from files; levels, passes, rooms and engines are those of any
+Answers and constraints are read from files; levels, passes, repairs and engines are those of any
 run. From the files of a run, and with its settings, the release is that run's release.
+
+An estimate can keep a table that was protected before. Whether it fits what is published exactly
+is looked at unit by unit: bounds that one unit has, and totals that parts have together.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 
 from headcount.addresses import step_words
 from headcount.arrays import Ints
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, RunError, one_of
 from headcount.geography import Geography
 from headcount.mechanisms import Context, CountsOutcome, Making
@@ -28,14 +32,15 @@ from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.topdown._along_spine import off_spine
-from headcount.topdown._joint import JointTotals, groups_of
-from headcount.topdown._kept_table import from_published, of_units, refuse_impossible
 from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._published_answers import published_answers
-from headcount.topdown._room_plan import refuse_too_wide
+from headcount.topdown._repair import refuse_too_wide
+from headcount.topdown._tighten import attained
 from headcount.topdown.answers import Answers, Planned, unit_classes
 from headcount.topdown.descend import Descent, descend
+from headcount.topdown.design import in_words
+from headcount.topdown.measure import bounds_in_files
 from headcount.topdown.measurements import (
     NoisyMeasurements,
     PublishedBounds,
@@ -47,13 +52,95 @@ from headcount.topdown.mechanism import TopDown, noted, with_workspace
 from headcount.topdown.parts import PartFiles
 from headcount.topdown.planned import planned_at
 from headcount.topdown.restrict import (
+    JointTotals,
     Restriction,
     Restrictions,
     binding_groups,
+    bound_name,
+    groups_of,
     invariant_words,
 )
-from headcount.topdown.truth import bounds_in_files
+from headcount.topdown.solve.batch import NO_BOUND
 from headcount.typed import from_table
+
+UNITS_AT_ONCE = 1 << 14
+"""Units whose bounds are compared with a table at once."""
+
+
+def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
+    """That of published measurements, and of the tables that are kept beside, by their queries."""
+    source, beside = "published measurements and constraints", guarantee.not_covered
+    if kept:
+        named = ", ".join(map(repr, kept))
+        source += f", and from tables protected before that it keeps ({named}),"
+        beside = (*beside, f"the loss of these tables, where they were made from others: {named}")
+    return replace(guarantee, made_from=source, not_covered=beside)
+
+
+def refuse_impossible(
+    exact: Restriction,
+    level: str,
+    measurements: NoisyMeasurements,
+    restrictions: Restrictions,
+    joints: Mapping[str, JointTotals],
+) -> None:
+    """Refuse a table that no counts can have which keep the bounds of each unit of a level."""
+    schema, name = measurements.schema, exact.query.name
+    codes = measurements.tree.units[measurements.tree.depth(level)]
+    answers = exact.low[:]
+
+    def error(unit: int, found: str, expected: str) -> InputError:
+        place = f"level {level!r}, geounit {str(codes[unit])!r}"
+        return InputError(f"table of {name!r}", place=place, found=found, expected=expected)
+
+    nobody = np.ones(answers.shape[1], dtype=bool)
+    nobody[exact.query.groups(schema)[schema.possible]] = False
+    if len(some := np.argwhere((answers > 0) & nobody)):
+        unit, group = some[0].tolist()
+        found = f"{answers[unit, group]:,} in {bound_name(exact.query, schema, group)}"
+        raise error(unit, found, "0: the schema has this group as impossible")
+    if (joint := joints.get(level)) is not None:
+        people = joint.together(answers.sum(axis=1))
+        if len(wrong := np.flatnonzero(people != joint.of_units)):
+            unit = int(wrong[0])
+            found = f"{people[unit]:,} in it and the other parts of its published unit together"
+            raise error(unit, found, f"{joint.of_units[unit]:,}, which is published exactly")
+    own = restrictions[level]
+    for first in range(0, len(codes), UNITS_AT_ONCE):
+        units = np.arange(first, min(first + UNITS_AT_ONCE, len(codes)))
+        kept, bounds = of_units(exact, units), [of_units(one, units) for one in own]
+        for those in (*([one] for one in bounds), bounds):
+            settled = attained([*those, kept], schema)
+            broken = np.logical_or.reduce([(low > high).any(axis=1) for low, high in settled])
+            if broken.any():
+                unit = int(np.argmax(broken))
+                names = " and ".join(repr(one.query.name) for one in those)
+                raise error(
+                    first + unit,
+                    f"{', '.join(map(str, kept.low[:][unit].tolist()))}",
+                    f"answers beside which the bounds on {names} can be kept: "
+                    + "; ".join(_in_words(one, unit) for one in those),
+                )
+
+
+def _in_words(restriction: Restriction, unit: int) -> str:
+    """The bounds of one unit, group by group."""
+    low, high = np.maximum(restriction.low[:][unit], 0), restriction.high[:][unit]
+    said = (
+        f"{least} or more"
+        if most >= NO_BOUND
+        else f"{least} to {most}"
+        if most > least
+        else str(most)
+        for least, most in zip(low.tolist(), high.tolist(), strict=True)
+    )
+    return f"{restriction.query.name!r} {', '.join(said)}"
+
+
+def of_units(restriction: Restriction, units: Ints) -> Restriction:
+    """The bounds of some units alone."""
+    return Restriction(restriction.query, restriction.low[units], restriction.high[units])
+
 
 log = logging.getLogger(__name__)
 
@@ -104,13 +191,13 @@ class PublishedStart:
     def _stated(self) -> Guarantee:
         """That of the settings, for files that do not state one, without what is not kept."""
         settings, measurements = self.mechanism, self.measurements
-        schema, places = measurements.schema, measurements.geography
+        domain = Domain(measurements.schema, measurements.geography)
         if settings.loss is None:
             return Guarantee.none("no noise was added: epsilon is infinite")
         if self._has_all_levels:
-            stated = settings.guarantee(schema, places)
+            stated = settings.on(domain).guarantee
         else:  # the loss is that of all levels, of which only the upper ones are here
-            stated = settings.in_words(Guarantee(losses=(settings.loss,)), schema, places)
+            stated = in_words(Guarantee(losses=(settings.loss,)), settings, domain)
         weaker = {
             invariant_words(
                 settings, one
@@ -225,13 +312,15 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
     runs = {level: [made.tables[level]] for level in measurements.geography.levels}
     outcome = CountsOutcome(runs, noted(made) | start.notes, seconds)
     making = Making(
-        schema=measurements.schema,
-        geography=measurements.geography,
+        domain=Domain(
+            measurements.schema,
+            measurements.geography,
+            counted=start.mechanism.unit.counted,
+        ),
         mechanism=start.mechanism.public_text,
         guarantee=start.guarantee,
         key_kind="none",
         backend="none",
-        counted=start.mechanism.unit.counted,
     )
     return outcome.release(0, making)
 

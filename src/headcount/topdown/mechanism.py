@@ -8,73 +8,59 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import exp, floor, log
-from typing import Any, Self
-
-import numpy as np
+from typing import Self
 
 from headcount.addresses import step_words
+from headcount.domain import Domain
 from headcount.errors import ConfigError
-from headcount.geography import Geography
 from headcount.mechanisms import (
-    COPIES,
-    SCALAR,
     Context,
     CountsOutcome,
-    Measured,
-    Pooling,
     PostTabular,
-    Preserved,
-    guarantee_of,
-    law_of_all,
-    measure_cells,
     refuse_too_many,
     refuse_uncut,
 )
-from headcount.memory import gib
-from headcount.noise import Noise, TwoSidedGeometric
+from headcount.noise import Noise
 from headcount.population import Population
-from headcount.privacy import Guarantee
+from headcount.processes import gib
 from headcount.release.publication import MdfFiles, PeopleInQuarters, Publication
-from headcount.schema import Schema
 from headcount.storage import storage_at
-from headcount.tabulate import CELLS, Counts, counts_digest
+from headcount.tabulate import Counts, counts_digest
 from headcount.tabulate.counts import every_level
-from headcount.topdown._along_spine import (
-    along_spine,
-    off_spine,
-    refuse_other_totals,
-)
-from headcount.topdown._certificate import certificate_of
-from headcount.topdown._joint import JointTotals, joint_totals
-from headcount.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
-from headcount.topdown._passes import refuse_crossing, refuse_passes
+from headcount.topdown._along_spine import along_spine, off_spine, refuse_other_totals
+from headcount.topdown._neighbours import refuse_no_neighbour
+from headcount.topdown._passes import refuse_crossing
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._pool_plan import pooling_of
 from headcount.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
     write_together,
 )
-from headcount.topdown._room_plan import refuse_too_wide
+from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import refuse_fixed_units, tighten
-from headcount.topdown._written import WrittenFiles
 from headcount.topdown.choices import QuartersBounds, TableBounds
 from headcount.topdown.descend import Descent, descend
-from headcount.topdown.measure import Measurements, distance_to_truth, mark_of
-from headcount.topdown.parts import PartFiles
-from headcount.topdown.planned import planned_noise
+from headcount.topdown.design import REPORT, TopDownDesign, design_of, reported
+from headcount.topdown.measure import (
+    TRUTH,
+    Measurements,
+    TruthFiles,
+    bounds_in_files,
+    distance_to_truth,
+    mark_of,
+    truth_in_files,
+)
+from headcount.topdown.parts import PartFiles, WrittenFiles
 from headcount.topdown.restrict import (
+    JointTotals,
     Restrictions,
-    exact_counts,
-    exact_statements,
+    joint_totals,
     nests,
     refuse_truth_outside,
     restrict,
 )
 from headcount.topdown.settings import TopDownSettings
-from headcount.topdown.truth import TRUTH, TruthFiles, bounds_in_files, truth_in_files
 
-REPORT = "distance to the truth"
 WITH_POOLING = "TopDown with pooling"
 """What it is called wherever ``pool`` is set: no longer the method that the Bureau used. The name
 does not say that answers are pooled: on some trees no level gains by it, which the notes say."""
@@ -119,97 +105,9 @@ class TopDown(TopDownSettings, PostTabular):
             "receipt says where, or that no level gains 1 % and none are), which costs no privacy"
         )
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every level x query with a share, and the report."""
-        if self.loss is None:
-            return ()
-        plan = list(self._measured(schema, self.tree(geography)))
-        if self.report_epsilon:
-            distance, law = self._reported(schema, geography)
-            plan.append(replace(distance, law=law))
-        return tuple(plan)
-
-    def _measured(self, schema: Schema, geography: Geography) -> Iterator[Measured]:
-        """Every level x query with a share; where units have shares of their own, each of these."""
-        settings, shares = self.completed(schema, geography), self.unit_shares(geography)
-        for (level, query), noise in planned_noise(settings, schema, geography).items():
-            if noise.law is None:
-                continue
-            whole = Measured(
-                level=level,
-                query=query,
-                entries=noise.entries,
-                law=noise.law,
-                steps=settings.steps_of(query, schema),
-                largest_household=self.largest_household,
-                of_housing_units=self.unit.of_housing_unit,
-            )
-            if shares is None:
-                yield whole
-                continue
-            depth, units = geography.depth(level), geography.size(level)
-            sizes = np.bincount(shares.classes(level)[1], minlength=len(noise.classes))
-            for number, one in enumerate(noise.classes):
-                if one is not None and one.law is not None and sizes[number]:
-                    yield replace(
-                        whole,
-                        entries=noise.entries // units * int(sizes[number]),
-                        law=one.law,
-                        among=noise.entries,
-                        paths=frozenset(
-                            k for k, path in enumerate(shares.paths) if path[depth] == number
-                        ),
-                    )
-
-    def _reported(self, schema: Schema, geography: Geography) -> tuple[Measured, TwoSidedGeometric]:
-        """The distance to the truth, and the noise that ``report_epsilon`` buys for it."""
-        cells = measure_cells(schema, geography, geography.leaf, neighbours=self.neighbours)
-        distance = replace(cells, query=REPORT, distance=True)
-        unit, name = self.neighbours.unit, f"topdown: {REPORT}"
-        return distance, law_of_all(self.report_epsilon, unit=unit, plan=[distance], name=name)
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """The loss under the chosen unit, given everything that is released exactly.
-
-        Where nothing is, the loss under the other unit stands beside it. What is released exactly
-        may leave no two neighbours of the other unit, and a loss for none would mislead.
-        """
-        if self.loss is None:
-            stated = Guarantee.none("no noise is added: epsilon is infinite")
-        else:
-            losses = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
-            stated = self.in_words(losses, schema, geography)
-        return replace(stated, method=self.method)
-
-    def in_words(self, losses: Guarantee, schema: Schema, geography: Geography) -> Guarantee:
-        """Losses, with what a neighbour is and what is released exactly."""
-        stated = losses.meaning(
-            *self.neighbours.statements(schema), *neighbours_in_words(self, geography)
-        )
-        exact = exact_statements(self.completed(schema, geography))
-        if not exact:
-            return stated
-        if not self.unit.of_housing_unit:  # whoever moves leaves all housing units where they are
-            stated = replace(stated, losses=stated.losses[:1])
-        beyond = "databases that differ in what is released without noise"
-        return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
-
-    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
-        """What of the loss concerns one attribute, and a leaf within a larger place."""
-        if self.loss is None:
-            return {}
-        tree = self.tree(geography)
-        settings = self.completed(schema, tree)
-        plan = self.plan(schema, geography)
-        return certificate_of(settings, plan, schema, tree, unit=self.loss.unit)
-
-    def measured_along(self, geography: Geography) -> Geography:
-        """The geography itself, or its spine."""
-        return self.tree(geography)
-
-    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
-        """The counts behind invariants, and living quarters."""
-        return exact_counts(self.completed(schema, geography), geography)
+    def on(self, domain: Domain) -> TopDownDesign:
+        """What it measures on a domain, with which noise, and what that promises."""
+        return design_of(self, domain)
 
     @property
     def asks_of_population(self) -> tuple[str, ...]:
@@ -275,40 +173,12 @@ class TopDown(TopDownSettings, PostTabular):
             found["mdf"] = MdfFiles(exact_at=exact_at)
         return found
 
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Marginals are dense; cells are drawn where they are asked for."""
-        whole = self._streams(schema, geography, cells=False)
-        return max(whole, default=0) * SCALAR * COPIES
-
-    def pooling(self, schema: Schema, geography: Geography) -> Pooling | None:
-        """Every answer of the levels that take part, and a float for each pooled one."""
-        return pooling_of(self, schema, geography) if self.pool else None
-
-    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
-        """Every stream in full."""
-        return sum(self._streams(schema, geography, cells=True)) * SCALAR
-
-    def _streams(self, schema: Schema, geography: Geography, *, cells: bool) -> Iterator[int]:
-        """Scalars in each stream."""
-        geography = self.tree(geography)
-        settings = self.completed(schema, geography)
-        for level, query in settings.allocation(geography).measured:
-            if query != CELLS:
-                yield geography.size(level) * settings.query(query).size(schema)
-            elif cells:
-                yield geography.size(level) * schema.size
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, design: TopDownDesign, counts: Counts) -> tuple[str, ...]:
         """Refuse settings and data that do not fit; say what is pooled, and how levels round."""
-        published, counts = counts.geography, self.laid(counts)
-        settings = self.completed(counts.schema, counts.geography)
-        settings.refuse_unknown_names(counts.schema, counts.geography)
-        refuse_passes(settings, counts.geography)
-        planned_noise(settings, counts.schema, counts.geography)  # without a loss too
-        self.plan(counts.schema, published)
+        counts = self._laid(counts)
         levels = every_level(counts)
-        refuse_too_many(levels[counts.geography.levels[0]], name=self.name)
-        restrictions = self._restrictions(levels, self._joint(levels, published))
+        refuse_too_many(levels[design.tree.levels[0]], name=self.name)
+        restrictions = self._restrictions(design, levels, self._joint(design, levels))
         rounding = (
             f"bounds at {level} nest: rounding is a network problem"
             if nests(those, counts.schema)
@@ -317,7 +187,7 @@ class TopDown(TopDownSettings, PostTabular):
             if those
         )
         del levels  # as large as the truth
-        if (pooling := self.pooling(counts.schema, published)) is None:
+        if (pooling := design.pooling) is None:
             return tuple(rounding)
         return (
             f"{self.called}: {pooling.words}; {pooling.answers:,} answers are drawn for it, and "
@@ -325,23 +195,22 @@ class TopDown(TopDownSettings, PostTabular):
             *rounding,
         )
 
-    def laid(self, counts: Counts) -> Counts:
+    def _laid(self, counts: Counts) -> Counts:
         """The counts as they are measured: under their own tree, or along the spine."""
-        self.tree(counts.geography)  # refuses places without a spine
         return along_spine(counts) if self.spine else counts
 
     def _joint(
-        self, levels: Mapping[str, Counts], published: Geography
+        self, design: TopDownDesign, levels: Mapping[str, Counts]
     ) -> Mapping[str, JointTotals]:
         """Exact totals of published units that the spine has in parts."""
-        return joint_totals(self, levels, published) if self.spine else {}
+        return joint_totals(self, levels, design.domain.geography) if self.spine else {}
 
     def _restrictions(
-        self, levels: Mapping[str, Counts], joint: Mapping[str, JointTotals]
+        self, design: TopDownDesign, levels: Mapping[str, Counts], joint: Mapping[str, JointTotals]
     ) -> Restrictions:
         """Bounds that hold the truth, and that every estimate can be moved to keep."""
         leaf = next(iter(levels.values()))
-        restrictions = restrict(self.completed(leaf.schema, leaf.geography), levels, joint)
+        restrictions = restrict(design.settings, levels, joint)
         refuse_truth_outside(restrictions, levels)
         unit = self.loss.unit if self.loss is not None else None
         refuse_no_neighbour(restrictions, levels, unit)
@@ -359,12 +228,11 @@ class TopDown(TopDownSettings, PostTabular):
         return restrictions
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: TopDownDesign, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """Protect the counts once for each run number."""
-        context = context or Context()
         with with_workspace(context) as own:
-            made, seconds = self._descents(counts, noise, runs, own)
+            made, seconds = self._descents(design, counts, noise, runs, own)
         for one in made if self.spine else ():
             refuse_other_totals(self, counts, one.tables)
         notes = noted(made[0])
@@ -374,22 +242,20 @@ class TopDown(TopDownSettings, PostTabular):
         return CountsOutcome(tables, notes, seconds)
 
     def _descents(
-        self, counts: Counts, noise: Noise, runs: range, context: Context
+        self, design: TopDownDesign, counts: Counts, noise: Noise, runs: range, context: Context
     ) -> tuple[list[Descent], dict[str, float]]:
         """One descent for each run, and how long each level took.
 
         With a workspace the truth and the bounds of every level are in files, which go in the end;
         nothing as large as the truth is then in memory here. Tables are of published places.
         """
-        published, counts = counts.geography, self.laid(counts)
-        schema, tree = counts.schema, counts.geography
-        settings = self.completed(schema, tree)
-        settings.refuse_unknown_names(schema, tree)
-        refuse_passes(settings, tree)
+        schema, published = design.domain.schema, design.domain.geography
+        settings, tree = design.settings, design.tree
+        counts = self._laid(counts)
         levels = every_level(counts)
         truth: Mapping[str, Counts] | TruthFiles = levels
-        joint = self._joint(levels, published)
-        restrictions = self._restrictions(levels, joint)
+        joint = self._joint(design, levels)
+        restrictions = self._restrictions(design, levels, joint)
         made: list[Descent] = []
         seconds: dict[str, float] = {}
         made_from = b""
@@ -401,7 +267,14 @@ class TopDown(TopDownSettings, PostTabular):
                 restrictions = bounds_in_files(restrictions, place)
             del levels, counts  # as large as the truth
             for run in runs:
-                measurements = Measurements(truth, settings, noise, run=run, geography=tree).answers
+                measurements = Measurements(
+                    truth,
+                    settings,
+                    noise,
+                    run=run,
+                    planned=design.planned,
+                    classes=design.classes,
+                ).answers
                 parts = written = None
                 if (work := context.workspace) is not None:
                     parts = PartFiles(work, run, made_from=made_from)
@@ -453,7 +326,7 @@ class TopDown(TopDownSettings, PostTabular):
         """The protected share of people whose record differs, with an upper bound (E18)."""
         released = made.tables[counts.geography.leaf]
         people = max(int(released.sum()), 1)  # a distance to nobody is still a number
-        _, law = self._reported(counts.schema, counts.geography)
+        _, law = reported(self, counts.domain)
         distance = distance_to_truth(counts, released, law=law, noise=noise, run=run)
         reach = noise_quantile(law.rate, confidence=_CONFIDENCE)
         return {

@@ -11,23 +11,27 @@ import json
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import pairwise
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from headcount.arrays import Flags, Ints
-from headcount.arrow import arrow_numbers
+from headcount.arrays import Flags, Ints, append, arrow_numbers, mapped
 from headcount.errors import RunError
-from headcount.files import from_json
+from headcount.files import POSIX, from_json
 from headcount.release.layout import stem_of
 from headcount.storage import Storage
+from headcount.tabulate.counts import sparse_counts
 from headcount.topdown._estimate import SparseRows
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _log = logging.getLogger(__name__)
 
@@ -235,3 +239,76 @@ def _digest(rows: SparseRows, about: dict[str, Any]) -> str:
     for part in (rows.start, rows.cell, rows.value):
         hasher.update(np.ascontiguousarray(part, dtype="<i8").data)
     return hasher.hexdigest()
+
+
+class WrittenFiles:
+    """Notes of files of one run, in its workspace; ``made_from`` names data, noise and settings."""
+
+    def __init__(self, workspace: Storage, run: int, *, made_from: bytes) -> None:
+        self._storage = workspace.below(f"written-{run}")
+        self._made_from = sha256(made_from).hexdigest()
+
+    def sound(self, name: str, paths: Sequence[Path]) -> bool:
+        """Whether some files were written from the same, and are as they were written."""
+        try:
+            noted: bytes = self._storage.read(name).to_pybytes()
+            return noted == self._note(paths)
+        except FileNotFoundError:  # of a note, or of a file
+            return False
+
+    def note(self, name: str, paths: Sequence[Path]) -> None:
+        """Note files that are written."""
+        self._storage.put(name, self._note(paths))
+
+    def _note(self, paths: Sequence[Path]) -> bytes:
+        made = {"made_from": self._made_from, "files": [_mark_digest(path) for path in paths]}
+        return json.dumps(made).encode()
+
+
+def _mark_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+UNITS_AT_ONCE = 1 << 16
+"""Units whose counts are in memory at once."""
+
+
+def joined(
+    estimates: Estimates, level: str, units: int, cells: int, *, workspace: Storage | None
+) -> csr_array[Any, tuple[int, int]]:
+    """The counts of a finished level, units x cells."""
+    if workspace is None or not POSIX:  # elsewhere a file that is mapped cannot go
+        return estimates.rows(level, range(units)).matrix(cells)
+    pieces = (
+        estimates.rows(level, range(first, min(first + UNITS_AT_ONCE, units)))
+        for first in range(0, units, UNITS_AT_ONCE)
+    )
+    return _mapped(pieces, cells, workspace)
+
+
+def reordered(
+    table: csr_array[Any, tuple[int, int]], order: Ints, *, workspace: Storage | None
+) -> csr_array[Any, tuple[int, int]]:
+    """The rows of a table in another order: row ``order[k]`` becomes row k."""
+    if workspace is None or not POSIX:
+        return table[order]
+    some = (
+        table[order[first : first + UNITS_AT_ONCE]] for first in range(0, len(order), UNITS_AT_ONCE)
+    )
+    pieces = (SparseRows(one.indptr, one.indices, one.data) for one in some)
+    return _mapped(pieces, table.shape[1], workspace)
+
+
+def _mapped(
+    pieces: Iterable[SparseRows], cells: int, workspace: Storage
+) -> csr_array[Any, tuple[int, int]]:
+    """Rows of units after each other as one table, whose pages are those of files."""
+    sizes = []
+    with workspace.scratch() as cell, workspace.scratch() as value:
+        for rows in pieces:
+            sizes.append(np.diff(rows.start))
+            append(cell, rows.cell, np.int32)
+            append(value, rows.value, np.int64)
+        start = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return sparse_counts(start, mapped(cell, np.int32), mapped(value, np.int64), cells=cells)

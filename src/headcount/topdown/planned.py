@@ -13,7 +13,7 @@ from headcount.noise import Law
 from headcount.privacy import Allocation, Loss, law_for, marginal_sensitivity
 from headcount.privacy.loss import scaled
 from headcount.schema import Schema
-from headcount.schema.follows import ALONE, Steps
+from headcount.schema.schema import ALONE, Steps
 from headcount.tabulate import CELLS
 from headcount.topdown.settings import TopDownSettings
 

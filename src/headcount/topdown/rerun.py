@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Context
@@ -21,29 +21,19 @@ from headcount.release.frames import LevelTable
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
+from headcount.topdown._along_spine import along_spine
 from headcount.topdown.answers import Nudge
-from headcount.topdown.choices import TableBounds
 from headcount.topdown.from_measurements import PublishedStart, estimate_from
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.settings import TopDownSettings
-from headcount.typed import from_table, given
+from headcount.typed import from_table
 
 SOURCE = "error report"
 REPUBLISH = 'measurements beside it (publish = ["measurements"])'
 
 
-def settings_to_json(settings: TopDownSettings) -> dict[str, Any]:
-    """The settings as a receipt has them: those that are not by default, and of files the names."""
-    bounds = tuple(
-        replace(one, file=Path(one.file.name)) if isinstance(one, TableBounds) else one
-        for one in settings.bounds
-    )
-    return {"name": TopDown.name, **given(replace(settings, bounds=bounds))}
-
-
 def settings_from_json(said: Mapping[str, Any], *, source: str) -> TopDown:
-    """The settings that ``settings_to_json`` wrote."""
+    """The settings that a receipt has (``TopDown.to_json``)."""
     return from_table(TopDown, dict(said), source=source, place="settings", tag="name")
 
 
@@ -75,7 +65,7 @@ def released_counts(release: Release, how: TopDown | PublishedStart) -> Counts:
             found=f"settings with {what}, which the tables of a release do not show",
             expected=REPUBLISH,
         )
-    return Counts(release.schema, places, places.leaf, _whole(release.table(places.leaf)))
+    return Counts(Domain(release.schema, places), places.leaf, _whole(release.table(places.leaf)))
 
 
 def rerun(
@@ -89,9 +79,10 @@ def rerun(
     """Protect ``released_counts`` once: tables of every level, in published places."""
     if isinstance(how, TopDown):
         quiet = replace(how, report_epsilon=Fraction(0))
-        made = quiet.run(counts, noise, runs=range(run, run + 1), context=context)
+        design = quiet.on(counts.domain)
+        made = design.run(counts, noise, runs=range(run, run + 1), context=context).as_counts()
         return {level: tables[0] for level, tables in made.tables.items()}
-    laid = how.mechanism.laid(counts) if counts.geography.spine is not None else counts
+    laid = along_spine(counts) if how.mechanism.spine else counts
     planned, classes = how.answers.planned, how.answers.classes
     drawn = Measurements(
         every_level(laid), how.mechanism, noise, run=run, planned=planned, classes=classes
@@ -109,9 +100,9 @@ def nudged(start: PublishedStart, noise: Noise, *, run: int, part: float) -> Pub
 
     places, schema = start.measurements.geography, start.measurements.schema
     empty = csr_array((places.size(places.leaf), schema.size), dtype=int)
-    nobody = Counts(schema, places, places.leaf, empty)
-    if places.spine is not None:
-        nobody = start.mechanism.laid(nobody)
+    nobody = Counts(Domain(schema, places), places.leaf, empty)
+    if start.mechanism.spine:
+        nobody = along_spine(nobody)
     planned, classes = start.answers.planned, start.answers.classes
     fresh = Measurements(
         every_level(nobody), start.mechanism, noise, run=run, planned=planned, classes=classes

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from headcount.errors import ConfigError, InputError, PrivacyError, one_of
 from headcount.fields import (
+    HIDDEN,
     STATED,
     Named,
     NotNegative,
@@ -32,25 +34,24 @@ from headcount.privacy import (
     unit_of_privacy,
 )
 from headcount.privacy.loss import exact, positive
-from headcount.schema.attribute import first_repeated
-from headcount.schema.follows import Steps
-from headcount.schema.schema import Combination, Schema
+from headcount.schema.schema import Combination, Schema, Steps, first_repeated
 from headcount.tabulate import CELLS, Query
 from headcount.topdown._defaults import default_keys
 from headcount.topdown.choices import (
     Bounds,
     Grouped,
+    Grouping,
     Invariant,
     LevelPasses,
     Marginal,
     QuartersBounds,
+    RecodedQuery,
     Shares,
     SharesTable,
     TableBounds,
     refuse_other_sum,
 )
-from headcount.topdown.recoded import Grouping, RecodedQuery
-from headcount.typed import PRESET, from_table
+from headcount.typed import PRESET, from_table, given
 
 EQUAL, INF = "equal", "inf"
 
@@ -130,7 +131,7 @@ class TopDownSettings:
     spine: bool = False
     bypass: str = ""
     pool: bool = False
-    pool_from: str = ""
+    pool_from: Annotated[str, HIDDEN] = ""
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
@@ -240,6 +241,14 @@ class TopDownSettings:
                 found="a recode that no query uses",
                 expected="recodes that some query has in its by = [...]",
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings for a receipt: those that are not by default, and of files the names."""
+        bounds = tuple(
+            replace(one, file=Path(one.file.name)) if isinstance(one, TableBounds) else one
+            for one in self.bounds
+        )
+        return {"name": "topdown", **given(replace(self, bounds=bounds))}
 
     @classmethod
     def from_preset(cls, name: str, **keys: Any) -> Self:

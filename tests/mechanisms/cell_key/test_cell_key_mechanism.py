@@ -16,18 +16,17 @@ import numpy as np
 import pytest
 
 import headcount as hc
+from headcount.domain import Domain
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, RunError
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
-from headcount.mechanisms._key_file import KeySecret, secret_of_file
-from headcount.mechanisms._record_words import CellWords
+from headcount.mechanisms._key_file import CellWords, KeySecret, secret_of_file
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile
-from headcount.mechanisms.cell_key.table_files import write_rows
+from headcount.mechanisms.cell_key.tables import PerturbationFile, write_rows
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.population.from_households import to_population
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.population.towns import towns
 from headcount.release import TablesRelease
 from headcount.release.published import by_name, definition_of
@@ -65,8 +64,7 @@ def people(number: int = 4_000, *, seed: int = 1, leaves: int = 40) -> Populatio
     )
     return Population(
         "made up",
-        SCHEMA,
-        geography,
+        Domain(SCHEMA, geography),
         unit=rng.integers(0, leaves, number).astype(np.int32),
         cell=rng.integers(0, SCHEMA.size, number).astype(np.int32),
     )
@@ -137,8 +135,7 @@ def test_the_changes_of_a_million_cells_have_the_law_of_their_rows(ids):
     where = np.repeat(np.arange(units * 100), true) if ids else np.arange(units * 100)
     data = Population(
         "a million cells",
-        schema,
-        geography,
+        Domain(schema, geography),
         unit=(where // 100).astype(np.int32),
         cell=(where % 100).astype(np.int32),
         count=None if ids else true,
@@ -221,19 +218,22 @@ def test_a_table_that_loses_people_raises_some_zeros(tmp_path):
     assert one.off is not None
     assert one.off.raises_zeros
     assert not (release_of(replace(kept, zeros="stay"), data).published[-1].value[true == 0]).any()
-    (remark,) = [r for r in kept.check(data.counts) if "mean" in r]
+    (remark,) = [r for r in kept.on(data.counts.domain).check(data.counts) if "mean" in r]
     assert "another mean than 0 in 1 of 3 rows; a count of 1 changes by -0.5 on average" in remark
 
 
 def test_zeros_are_not_said_to_be_raised_by_a_table_that_raises_none():
     balance = CellKey(tables=TABLES, zeros="balance")
     message = "zeros: found 'balance', with a table by which no count is lowered on average"
-    for refused in (balance.check, lambda _: release_of(balance)):
+    design = balance.on(DATA.counts.domain)
+    for refused in (design.check, lambda _: release_of(balance)):
         with pytest.raises(ConfigError, match=message):
             refused(DATA.counts)
-    told = CellKey.from_preset("ons-10-5", tables=TABLES).check(DATA.counts)
+    told = CellKey.from_preset("ons-10-5", tables=TABLES).on(DATA.counts.domain).check(DATA.counts)
     assert "another mean than 0 in" in told[-1]
-    assert not any("mean" in one for one in CellKey(tables=TABLES).check(DATA.counts))
+    assert not any(
+        "mean" in one for one in CellKey(tables=TABLES).on(DATA.counts.domain).check(DATA.counts)
+    )
 
 
 def test_a_file_of_headcount_s_own_gives_the_same_release(tmp_path):
@@ -272,7 +272,8 @@ def test_other_areas_of_the_same_leaves_share_the_key_file(tmp_path):
         (flat.geography.units[0], flat.geography.units[2]),
         (np.empty(0, dtype=np.int32), np.zeros(40, dtype=np.int32)),
     )
-    again = release_of(keys, replace(flat, geography=geography))
+    domain = replace(flat.domain, geography=geography)
+    again = release_of(keys, replace(flat, domain=domain))
     old, new = by_name(release.published), by_name(again.published)
     assert np.array_equal(old["age", "block"].value, new["age", "block"].value)
 
@@ -284,7 +285,7 @@ def test_keys_of_other_people_are_refused_before_anything_is_written(tmp_path):
     before = keys.read_bytes()
     other = Tabulated.of(people(4_001))
     with pytest.raises(PrivacyError, match="found keys of other data, expected keys made for the"):
-        Chain.of(mechanism).check(other)
+        Chain.of(mechanism).on(other.counts.domain).check(other)
     with pytest.raises(PrivacyError, match="found keys of other data"):
         release_of(mechanism, other)
     assert keys.read_bytes() == before
@@ -297,7 +298,7 @@ def test_a_key_file_that_others_can_read_is_refused(tmp_path):
     release_of(mechanism)
     keys.chmod(0o640)
     with pytest.raises(PrivacyError, match="found mode 0640, expected 0600"):
-        mechanism.check(DATA.counts)
+        mechanism.on(DATA.counts.domain).check(DATA.counts)
 
 
 def test_a_damaged_key_file_and_a_folder_that_is_not_there_are_refused(tmp_path):
@@ -305,14 +306,14 @@ def test_a_damaged_key_file_and_a_folder_that_is_not_there_are_refused(tmp_path)
     keys.write_text("headcount record keys 1\nabc\n")
     keys.chmod(0o600)
     with pytest.raises(RunError, match="found a damaged key file, expected one written by"):
-        CellKey(keys=keys).check(DATA.counts)
+        CellKey(keys=keys).on(DATA.counts.domain).check(DATA.counts)
     keys.write_text("headcount record keys 9\nabc\n")
     with pytest.raises(RunError, match="keys: found a key file of another version, expected 1: us"):
-        CellKey(keys=keys).check(DATA.counts)
+        CellKey(keys=keys).on(DATA.counts.domain).check(DATA.counts)
     with pytest.raises(RunError, match="found a folder, expected a key file, or nothing to make"):
-        CellKey(keys=tmp_path).check(DATA.counts)
+        CellKey(keys=tmp_path).on(DATA.counts.domain).check(DATA.counts)
     with pytest.raises(RunError, match=r"found no folder .*nowhere, expected one for the key file"):
-        CellKey(keys=tmp_path / "nowhere" / "keys").check(DATA.counts)
+        CellKey(keys=tmp_path / "nowhere" / "keys").on(DATA.counts.domain).check(DATA.counts)
 
 
 def test_the_secret_shows_itself_nowhere(tmp_path):
@@ -360,9 +361,9 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 def test_attributes_that_leaf_cells_do_not_span_are_refused():
     with pytest.raises(ConfigError, match=r"cell-key: tables.t: found 'income', expected"):
-        CellKey(tables={"t": ["income"]}).check(DATA.counts)
+        CellKey(tables={"t": ["income"]}).on(DATA.counts.domain).check(DATA.counts)
     with pytest.raises(ConfigError, match="cell-key: table P1: found P1: the schema has no attri"):
-        CellKey(tables=("P1",)).check(DATA.counts)
+        CellKey(tables=("P1",)).on(DATA.counts.domain).check(DATA.counts)
 
 
 @pytest.mark.parametrize(
@@ -377,12 +378,16 @@ def test_files_that_are_no_table_are_refused(tmp_path, text, message):
     path = tmp_path / "table.csv"
     path.write_text(text)
     with pytest.raises(HeadcountError) as caught:
-        CellKey(ptable=PerturbationFile(file=path)).check(DATA.counts)
+        CellKey(ptable=PerturbationFile(file=path)).on(DATA.counts.domain).check(DATA.counts)
     assert message in str(caught.value)
     with pytest.raises(ConfigError, match="found no such file, expected a perturbation table"):
-        CellKey(ptable=PerturbationFile(file=tmp_path / "no.csv")).check(DATA.counts)
+        CellKey(ptable=PerturbationFile(file=tmp_path / "no.csv")).on(DATA.counts.domain).check(
+            DATA.counts
+        )
     with pytest.raises(ConfigError, match=r"found sha256 .*, expected sha256 abc, as configured"):
-        CellKey(ptable=PerturbationFile(file=path, sha256="abc")).check(DATA.counts)
+        CellKey(ptable=PerturbationFile(file=path, sha256="abc")).on(DATA.counts.domain).check(
+            DATA.counts
+        )
     with pytest.raises(ConfigError, match="variance: found it, with a table from a file"):
         CellKey(ptable=PerturbationFile(file=path), variance=Fraction(2))
     with pytest.raises(ConfigError, match="ptable: found the rule '10-5' as well, expected one"):
@@ -395,14 +400,18 @@ def test_counts_that_are_none_are_refused():
         (DATA.counts.matrix * 0.5, "cell-key: found counts of type float64, expected whole"),
     ):
         with pytest.raises(InputError, match=message):
-            CellKey().check(replace(DATA.counts, matrix=data))
+            CellKey().on(replace(DATA.counts, matrix=data).domain).check(
+                replace(DATA.counts, matrix=data)
+            )
 
 
 def test_a_sample_and_a_step_after_are_refused():
     with pytest.raises(ConfigError, match=r"a sample \(sampling\), whose people stand for 2 each"):
         Chain.of([Sampling(fraction=Fraction(1, 2)), CellKey()])
     with pytest.raises(ConfigError, match="found a sample, whose people stand for 2 each"):
-        CellKey().check(replace(DATA.counts, weight=Fraction(2)))
+        CellKey().on(replace(DATA.counts, weight=Fraction(2)).domain).check(
+            replace(DATA.counts, weight=Fraction(2))
+        )
     with pytest.raises(ConfigError, match="a method that changes tables before the last step"):
         Chain.of([CellKey(), Sampling(fraction=Fraction(1, 2))])
 

@@ -9,8 +9,14 @@ import pytest
 from scipy.stats import chi2
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.cell_key.columns import column_row, column_table
-from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import (
+    ByColumn,
+    ByInterval,
+    column_row,
+    column_table,
+    raise_zeros,
+    wanted_zeros,
+)
 from headcount.mechanisms.cell_key.perturbation import (
     STAYS,
     WORD,
@@ -19,7 +25,6 @@ from headcount.mechanisms.cell_key.perturbation import (
     perturbation_rows,
     whole_weights,
 )
-from headcount.mechanisms.cell_key.zeros import category_keys, raise_zeros, wanted_zeros
 from tests.mechanisms.cell_key.words import stream_words, uniform
 
 ROWS = perturbation_rows(PerturbationLimits(3, Fraction(3, 2), 1))
@@ -175,11 +180,3 @@ def test_zeros_are_raised_until_the_expected_total_stays():
     assert raised.sum() + lost == pytest.approx(0)
     assert not raised[counts > 0].any()
     assert wanted_zeros(counts, ROWS) == (0,) * (len(ROWS) - 1)  # rows of mean 0 lose nobody
-
-
-def test_the_key_of_an_empty_cell_is_the_wrapped_sum_of_its_categories():
-    sex, age = uniform(10, 2), uniform(11, 3)
-    levels = [np.array([0, 1, 1]), np.array([2, 0, 2])]
-    found = category_keys(levels, [sex, age])
-    whole = [(int(sex[s]) + int(age[a])) % WORD for s, a in zip(*levels, strict=True)]
-    assert found.tolist() == whole

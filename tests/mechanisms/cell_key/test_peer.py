@@ -21,15 +21,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.geography.build import CodeColumns
+from headcount.geography.geography import CodeColumns
 from headcount.mechanisms import protect
-from headcount.mechanisms._key_file import KeySecret
-from headcount.mechanisms._record_words import CellWords
+from headcount.mechanisms._key_file import CellWords, KeySecret
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile, ten_five
-from headcount.mechanisms.cell_key.table_files import write_columns
+from headcount.mechanisms.cell_key.tables import PerturbationFile, ten_five, write_columns
 from headcount.population import Population
-from headcount.population.attribute_column import AttributeColumn
+from headcount.population.columns import AttributeColumn
 from headcount.population.microdata import Microdata
 from headcount.release.published import PublishedCells
 from headcount.tabulate import tabulate

@@ -11,9 +11,13 @@ from scipy.optimize import linprog
 
 from headcount.errors import ConfigError
 from headcount.mechanisms.cell_key import perturbation
-from headcount.mechanisms.cell_key.columns import column_laws, column_row, column_table
-from headcount.mechanisms.cell_key.delta import cell_deltas, delta_between, published_law
-from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import (
+    ByColumn,
+    ByInterval,
+    column_laws,
+    column_row,
+    column_table,
+)
 from headcount.mechanisms.cell_key.perturbation import (
     STAYS,
     WORD,
@@ -23,7 +27,14 @@ from headcount.mechanisms.cell_key.perturbation import (
     perturbation_rows,
     whole_weights,
 )
-from headcount.mechanisms.cell_key.table_choice import cycle_of, facts_of, laws_of
+from headcount.mechanisms.cell_key.tables import (
+    cell_deltas,
+    cycle_of,
+    delta_between,
+    facts_of,
+    laws_of,
+    published_law,
+)
 from tests.mechanisms.cell_key.words import stream_words
 
 HALF = Fraction(1, 2)

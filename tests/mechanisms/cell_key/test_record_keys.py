@@ -15,16 +15,15 @@ from scipy.stats import chi2
 import headcount as hc
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
-from headcount.mechanisms._key_file import KeySecret, secret_of_file
-from headcount.mechanisms._record_words import CellWords
+from headcount.mechanisms._key_file import CellWords, KeySecret, secret_of_file
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.cell_key.table_choice import PerturbationFile
+from headcount.mechanisms.cell_key.tables import PerturbationFile
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.population.from_households import to_population
-from headcount.population.record_keys import RecordKeys
+from headcount.population.population import RecordKeys
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells
 from headcount.tabulate import tabulate
@@ -135,7 +134,9 @@ def test_a_key_file_of_persons_is_for_any_data_but_not_for_cells_or_another_colu
     some = with_ids(people())
     release_of(mechanism, some)
     before = keys.read_bytes()
-    Chain.of(mechanism).check(Tabulated.of(with_ids(people(500, seed=2), first=9_000)))
+    Chain.of(mechanism).on(
+        Tabulated.of(with_ids(people(500, seed=2), first=9_000)).counts.domain
+    ).check(Tabulated.of(with_ids(people(500, seed=2), first=9_000)))
     assert keys.read_bytes() == before  # a check writes nothing
     with pytest.raises(PrivacyError, match="found keys made for ids of persons, expected keys"):
         release_of(mechanism, people())
@@ -145,7 +146,7 @@ def test_a_key_file_of_persons_is_for_any_data_but_not_for_cells_or_another_colu
     cells = replace(mechanism, keys=tmp_path / "cells")
     release_of(cells, people())
     with pytest.raises(PrivacyError, match="found keys made for leaf cells, expected keys"):
-        Chain.of(cells).check(Tabulated.of(some))
+        Chain.of(cells).on(Tabulated.of(some).counts.domain).check(Tabulated.of(some))
     keys.write_text(keys.read_text().replace("ids ", "cats "))
     with pytest.raises(RunError, match="found a damaged key file"):
         release_of(mechanism, some)
@@ -174,14 +175,15 @@ def test_given_keys_need_a_table_with_columns_and_a_base_that_divides_them():
     for columns, said in ((0, "a table without columns"), (4096, "a table of 4,096 columns")):
         finer = CellKey(tables=TABLES, columns=columns)
         message = f"columns: found {said} for record keys of a file, of which there are 256"
-        for refused in (finer.check, lambda counts, m=finer: release_of(m, given)):
+        design = finer.on(given.counts.domain)
+        for refused in (design.check, lambda counts, m=finer: release_of(m, given)):
             with pytest.raises(ConfigError, match=message):
                 refused(given.counts)
     assert release_of(CellKey(tables=TABLES, rule="10-5", below=10), given).published
-    Rounding(tables=TABLES, base=4, how="fixed").check(given.counts)
+    Rounding(tables=TABLES, base=4, how="fixed").on(given.counts.domain).check(given.counts)
     with pytest.raises(ConfigError, match="how: found 'fixed' with base 5 by record keys of a fil"):
-        Rounding(tables=TABLES, base=5, how="fixed").check(given.counts)
-    Rounding(tables=TABLES, base=5, how="random").check(given.counts)
+        Rounding(tables=TABLES, base=5, how="fixed").on(given.counts.domain).check(given.counts)
+    Rounding(tables=TABLES, base=5, how="random").on(given.counts.domain).check(given.counts)
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -316,7 +318,8 @@ def test_a_key_file_is_for_one_way_to_change_counts(tmp_path, other):
     release_of(first, some)
     before = keys.read_bytes()
     other = replace(other, tables=TABLES, keys=keys)
-    for refused in (Chain.of(other).check, lambda data: release_of(other, data)):
+    design = Chain.of(other).on(some.counts.domain)
+    for refused in (design.check, lambda data: release_of(other, data)):
         with pytest.raises(PrivacyError, match="found keys of releases whose counts are changed i"):
             refused(some)
     assert keys.read_bytes() == before

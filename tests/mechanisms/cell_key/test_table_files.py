@@ -10,7 +10,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import WORD, PerturbationLimits, perturbation_rows
-from headcount.mechanisms.cell_key.table_files import read_table, write_columns, write_rows
+from headcount.mechanisms.cell_key.tables import read_table, write_columns, write_rows
 
 GOOD = """i,j,p,v,p_int_lb,p_int_ub,type
 0,0,1,0,0,1,all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
+from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.noise import KeyedNoise, RunKey, Stream
 from headcount.noise.words import Words
 

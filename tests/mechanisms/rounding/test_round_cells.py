@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
-from headcount.mechanisms.rounding._chance import parts, up_by_chance
+from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
     adjacent,
+    parts,
     possible_counts,
     round_cells,
     small_areas,
+    up_by_chance,
     withheld,
 )
 from headcount.noise import KeyedNoise, RunKey, Stream

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.attacks.knowledge_from_release import knowledge_of_release
-from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
+from headcount.attacks.changed_cells import NarrowedCells, narrowed_tables
+from headcount.attacks.knowledge import knowledge_of_release
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect, protect_runs
 from headcount.mechanisms.rounding.mechanism import Rounding
@@ -190,7 +190,9 @@ def test_a_key_file_rounds_later_tables_alike_and_other_data_are_refused(tmp_pat
     again = by_name(release_of(mechanism, seed=2).published)
     assert all(np.array_equal(first[where].value, again[where].value) for where in first)
     with pytest.raises(PrivacyError, match="found keys of other data"):
-        Chain.of(mechanism).check(Tabulated.of(people(4_001)))
+        Chain.of(mechanism).on(Tabulated.of(people(4_001)).counts.domain).check(
+            Tabulated.of(people(4_001))
+        )
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_tables_that_count_people_twice_cannot_keep_sums():
     whole = tabulate(to_population(towns(seed=4, people=1_000, counties=1), schema=schema))
     for settings in ({"how": "controlled"}, {"small_only": True}):
         with pytest.raises(ConfigError, match="table P6: found totals that are no sums of its"):
-            Rounding(tables=("P6",), lowest="county", **settings).check(whole)
+            Rounding(tables=("P6",), lowest="county", **settings).on(whole.domain).check(whole)
     each = Rounding(tables=("P6",), lowest="county")
     assert protect(Counted.of(whole), each, seed=1).as_tables().published
 

@@ -7,11 +7,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from headcount.errors import ConfigError, HeadcountError, InputError
-from headcount.mechanisms.rounding import known_cells as known_module
-from headcount.mechanisms.rounding._raise import choose
-from headcount.mechanisms.rounding.exact_small_counts import round_small_counts_exactly
-from headcount.mechanisms.rounding.known_cells import known_cells
-from headcount.mechanisms.rounding.small_counts import SmallCounts, round_small_counts
+from headcount.mechanisms.rounding import small_counts
+from headcount.mechanisms.rounding.small_counts import (
+    SmallCounts,
+    choose,
+    known_cells,
+    round_small_counts,
+    round_small_counts_exactly,
+)
 from tests.mechanisms.rounding.small_tables import (
     PEER,
     TOTAL_ROWS_COLUMNS,
@@ -219,7 +222,7 @@ def test_a_small_cell_that_the_sums_give_away_is_rounded_too():
 
 
 def test_a_check_for_known_cells_that_does_not_end_is_an_error(monkeypatch):
-    monkeypatch.setattr(known_module, "LONGEST", 1)
+    monkeypatch.setattr(small_counts, "LONGEST", 1)
     sums = margins((4, 5, 3), [(0, 1), (1, 2), (0, 2)])
     counts = np.random.default_rng(2).poisson(3, 60) + 1
     with pytest.raises(HeadcountError, match=r"sums give away: found no answer after 1 iterations"):

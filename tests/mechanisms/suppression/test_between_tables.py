@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, hstack, kron, vstack
 from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
-from headcount.mechanisms.suppression import moves
+from headcount.mechanisms.suppression import witnesses
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.rules import find_tables
 from headcount.population.from_households import to_population
@@ -23,8 +23,7 @@ from headcount.population.towns import towns
 from headcount.release.published import by_name
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
-from headcount.tabulate._between_tables import sums_between
-from headcount.tabulate.linked_tables import _columns, all_values, link_tables
+from headcount.tabulate.linked_tables import _columns, all_values, link_tables, sums_between
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
 AGES = ("P12", *(f"P12{letter}" for letter in "ABCDEFG"))
@@ -159,7 +158,7 @@ def test_a_rest_is_counted_but_never_published(counts):
 
 
 def test_a_search_that_finds_nothing_withholds_everything(counts, monkeypatch, tmp_path):
-    monkeypatch.setattr(moves.Mover, "cheapest", lambda *_, **__: None)
+    monkeypatch.setattr(witnesses.Mover, "cheapest", lambda *_, **__: None)
     mechanism = Suppression(rule="complementary", tables=("P1",), lowest="county", audit=10)
     file = tmp_path / "witnesses.parquet"
     release = protect(Tabulated.of(counts), mechanism, context=Context(curator=tmp_path))

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.evaluation.suppressed import audit_withheld
-from headcount.evaluation.witnessed import check_witnesses
-from headcount.mechanisms.suppression import complementary, moves
+from headcount.evaluation.suppressed import audit_withheld, check_witnesses
+from headcount.mechanisms.suppression import complementary, witnesses
 from headcount.mechanisms.suppression.complementary import complement, derivable
-from headcount.mechanisms.suppression.moves import splits
+from headcount.mechanisms.suppression.witnesses import splits
 from headcount.solve.mip import SolverError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
 from tests.support.additive_tables import random_table, small_table
@@ -228,7 +227,7 @@ def test_what_nothing_near_protects_is_withheld_upwards(effort):
 
 
 def test_at_the_extreme_everything_is_withheld(monkeypatch):
-    monkeypatch.setattr(moves.Mover, "cheapest", lambda *_, **__: None)  # a search that finds none
+    monkeypatch.setattr(witnesses.Mover, "cheapest", lambda *_, **__: None)  # finds none
     made, values = census(3)
     primary = (values > 0) & (values < 3)
     pattern = complement(made.additive, values, primary, effort=0)
@@ -242,12 +241,12 @@ def test_at_the_extreme_everything_is_withheld(monkeypatch):
 
 def test_a_move_that_is_not_whole_is_doubled_or_sought_by_an_integer_program(monkeypatch):
     half = np.array([0.5, -0.5])
-    doubled = moves._multiple(half, np.array([0, 1]), (3, 0))
+    doubled = witnesses._multiple(half, np.array([0, 1]), (3, 0))
     assert doubled is not None
     assert doubled.tolist() == [1, -1]
-    assert moves._multiple(half, np.array([0, 0]), (3, 0)) is None
-    assert moves._multiple(np.array([0.2, -0.2]), np.array([9, 9]), (3, 0)) is None
-    monkeypatch.setattr(moves, "_multiple", lambda *_: None)  # as if no program were whole
+    assert witnesses._multiple(half, np.array([0, 0]), (3, 0)) is None
+    assert witnesses._multiple(np.array([0.2, -0.2]), np.array([9, 9]), (3, 0)) is None
+    monkeypatch.setattr(witnesses, "_multiple", lambda *_: None)  # as if no program were whole
     table, member = random_table(3)
     pattern = complement(table.additive, table.values, table.primary, effort=0)
     assert_sound(table.additive, table.values, pattern)
@@ -259,8 +258,8 @@ def test_a_solver_that_fails_costs_cells_not_the_run(monkeypatch):
     def fails(*_, **__):
         raise SolverError("HiGHS: found its process ended, expected an answer")
 
-    monkeypatch.setattr(moves, "_multiple", lambda *_: None)
-    monkeypatch.setattr(moves, "solve_apart", fails)
+    monkeypatch.setattr(witnesses, "_multiple", lambda *_: None)
+    monkeypatch.setattr(witnesses, "solve_apart", fails)
     table, member = random_table(3)
     pattern = complement(table.additive, table.values, table.primary, effort=0)
     assert pattern.withheld.tolist() == (table.values > 0).tolist()
@@ -276,7 +275,7 @@ def test_a_count_of_two_may_rise_and_fall_by_moves_that_have_nothing_in_common()
     """Upwards against one row, downwards against another: neither can do both."""
     additive = from_relations(8, [(0, [1, 2]), (3, [1, 4]), (5, [2, 6]), (7, [4, 6])])
     values = np.array([5, 2, 3, 4, 2, 5, 2, 4])
-    mover = moves.Mover(additive.matrix, values, np.ones(8))
+    mover = witnesses.Mover(additive.matrix, values, np.ones(8))
     need = complementary.needs(values, values == 2, threshold=2, width=3)
     found = mover.cheapest(1, need)
     assert found is not None

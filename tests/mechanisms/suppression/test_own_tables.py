@@ -14,7 +14,7 @@ from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms._own_tables import MOST, PAIR, auto_tables, cross
-from headcount.mechanisms.suppression._choice import CostFile
+from headcount.mechanisms.suppression._pattern import CostFile
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.release.published import by_name, cell_columns, flagged_frame
@@ -269,7 +269,7 @@ def test_cells_to_publish_that_leave_no_pattern_are_named_to_the_curator_alone(c
         Suppression(
             tables={"age_sex": ["age", "sex"]},
             publish=({"age": ["0-17", "18-39", "40-64", "total"]},),
-        ).check(tabulated(counts).counts)
+        ).on(tabulated(counts).counts.domain).check(tabulated(counts).counts)
     assert "Cells to publish, of which some would have to be withheld: age_sex at" in str(
         refusal.value
     )
@@ -323,7 +323,9 @@ def test_settings_of_own_tables_that_make_no_sense_are_refused(settings, message
 )
 def test_names_that_the_population_does_not_have_are_refused(counts, settings, message):
     with pytest.raises(InputError, match=message):
-        Suppression(**{"tables": {"t": ["age", "job"]}, **settings}).check(tabulated(counts).counts)
+        Suppression(**{"tables": {"t": ["age", "job"]}, **settings}).on(
+            tabulated(counts).counts.domain
+        ).check(tabulated(counts).counts)
 
 
 def test_a_table_of_too_many_cells_is_refused_before_it_is_made(counts, monkeypatch):
@@ -331,8 +333,12 @@ def test_a_table_of_too_many_cells_is_refused_before_it_is_made(counts, monkeypa
     tables = {"t": ["age", "job"]}
     message = r"tables.t: found 280 cells in all units, expected at most 105: fewer attributes"
     with pytest.raises(ConfigError, match=message):
-        Suppression(tables=tables).check(tabulated(counts).counts)
-    Suppression(tables=tables, lowest="region").check(tabulated(counts).counts)
+        Suppression(tables=tables).on(tabulated(counts).counts.domain).check(
+            tabulated(counts).counts
+        )
+    Suppression(tables=tables, lowest="region").on(tabulated(counts).counts.domain).check(
+        tabulated(counts).counts
+    )
 
 
 def test_own_tables_as_a_data_frame_stand_one_below_the_other(counts):
@@ -358,11 +364,11 @@ def test_an_attribute_with_the_name_of_a_column_is_left_out_and_said(counts):
             for one in data.schema.attributes
         )
     )
-    renamed = replace(data, schema=schema)
-    told = Suppression(tables="auto").check(renamed)
+    renamed = replace(data, domain=replace(data.domain, schema=schema))
+    told = Suppression(tables="auto").on(renamed.domain).check(renamed)
     assert "leaves out flag: columns of the published files have these names" in told
     with pytest.raises(ConfigError, match=r"tables.t: found attribute 'flag', expected another"):
-        Suppression(tables={"t": ["flag"]}).check(renamed)
+        Suppression(tables={"t": ["flag"]}).on(renamed.domain).check(renamed)
 
 
 def test_a_place_without_anybody_is_published_as_zeros(counts):
@@ -389,7 +395,7 @@ def test_faults_of_a_file_of_costs_are_named(counts, tmp_path, text, message):
     file.write_text(text)
     mechanism = Suppression(tables={"t": ["age"]}, costs=CostFile(file=file))
     with pytest.raises(ConfigError, match=message):
-        mechanism.check(tabulated(counts).counts)
+        mechanism.on(tabulated(counts).counts.domain).check(tabulated(counts).counts)
 
 
 def test_a_file_of_costs_is_part_of_the_settings_by_its_content(config, tmp_path):

@@ -9,12 +9,13 @@ from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.suppression.rules import (
     Thresholds,
     find_tables,
+    occupied_homes,
     publish_cells,
     race_tables,
     small_groups,
+    suppression_summary,
     too_small,
 )
-from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from headcount.domain import Domain
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.suppression.complementary import complement
@@ -48,7 +49,7 @@ def published(seed):
     inner = np.random.default_rng(seed).choice(
         [0, 1, 2, 3, 4], size=(2, 3), p=[0.2, 0.3, 0.2, 0.2, 0.1]
     )
-    counts = Counts(JOBS, TOWNS, "town", csr_array(inner.astype(np.int64)))
+    counts = Counts(Domain(JOBS, TOWNS), "town", csr_array(inner.astype(np.int64)))
     release = protect(Tabulated.of(counts), MECHANISM).as_tables()
     value = np.concatenate([one.value for one in release.published])
     withheld = np.concatenate([one.withheld for one in release.published])
@@ -184,7 +185,7 @@ def told_of_all_tables(seed, tables, *, complemented=True):
     """Ones that populations which agree with all tables show to within less than 2, and all."""
     rng = np.random.default_rng(seed)
     inner = rng.choice([0, 1, 2], size=(1, 8), p=[0.3, 0.4, 0.3])
-    counts = Counts(THREE, WHOLE, "whole", csr_array(inner.astype(np.int64)))
+    counts = Counts(Domain(THREE, WHOLE), "whole", csr_array(inner.astype(np.int64)))
     mechanism = Suppression(tables=tables, thresholds=Thresholds(cell=1), width=2, effort=0)
     release = protect(Tabulated.of(counts), mechanism).as_tables()
     told, ones = 0, 0

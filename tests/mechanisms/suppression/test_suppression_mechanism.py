@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.knowledge_from_release import hold, knowledge_of_release
+from headcount.attacks.intervals import UNKNOWN
+from headcount.attacks.knowledge import hold, knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
-from headcount.mechanisms.suppression._whole import given_back
+from headcount.mechanisms.suppression.complementary import given_back
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
 from headcount.population.from_households import to_population
@@ -242,7 +242,7 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
         assert np.array_equal(one.withheld, np.repeat(closed[:, None], one.cells.size, axis=1))
         assert np.array_equal(one.value[~closed], values[name, "block"][~closed])
         assert few.sum() < closed.sum() < len(closed)
-    said = str(mechanism.guarantee(SCHEMA, counts.geography))
+    said = str(mechanism.on(counts.domain).guarantee)
     assert "Tables P12, P12A, P14 are published whole beside these" in said
     (audit,) = audit_release(counts, protect(Tabulated.of(counts), mechanism))
     assert audit.tables == ("P1", "P2", "P3", "P4")
@@ -342,10 +342,10 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 def test_tables_and_levels_that_cannot_be_had_are_refused(counts):
     with pytest.raises(InputError, match="found level 'parish', expected one of"):
-        Suppression(lowest="parish").check(counts)
+        Suppression(lowest="parish").on(counts.domain).check(counts)
     whole = tabulate(to_population(towns(seed=4, people=1_000, counties=1), ["sex", "age", "race"]))
     with pytest.raises(ConfigError, match="table P6: found groups that overlap"):
-        Suppression(rule="complementary", tables=("P6",)).check(whole)
+        Suppression(rule="complementary", tables=("P6",)).on(whole.domain).check(whole)
     with pytest.raises(InputError, match="table P6: found groups that overlap"):
         link_tables([tables("sf1")["P6"].on(whole.schema)], whole.geography)
 

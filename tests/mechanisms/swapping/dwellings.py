@@ -3,9 +3,10 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.geography import Geography, regular
 from headcount.population import Population
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.schema import Attribute
 
 AGE = Attribute("age", ("5", "17", "18", "40+"))
@@ -55,7 +56,9 @@ def some_people(households: Households, names: tuple[str, ...] = ("race", "tenur
     """The people that a mechanism protects."""
     schema, cell = households.cells(names)
     unit = households.block[households.dwelling]
-    return Population("town", schema, households.geography, unit, cell, households=households)
+    return Population(
+        "town", Domain(schema, households.geography), unit, cell, households=households
+    )
 
 
 @st.composite

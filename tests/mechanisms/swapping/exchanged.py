@@ -1,4 +1,4 @@
-"""Both tables after the swap of one area: what a release of records would hold."""
+"""Tables after a swap of persons: what a release of records would hold."""
 
 from collections.abc import Sequence
 
@@ -19,3 +19,11 @@ def exchange(
         here[name][swap.rows] = pool[name][swap.partners]
         there[name][swap.partners] = area[name][swap.rows]
     return here, there
+
+
+def exchange_everywhere(
+    codes: Codes, swap: Swap, *, keep: Sequence[str] = KEEP
+) -> dict[str, NDArray[np.integer]]:
+    """The table after every area was swapped."""
+    origin = swap.origin(len(next(iter(codes.values()))))
+    return {n: column.copy() if n in keep else column[origin] for n, column in codes.items()}

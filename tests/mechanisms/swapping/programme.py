@@ -28,7 +28,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.swapping.keys import PseudoUnits
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.schema import Attribute
 
 LEVELS = ("state", "county", "tract", "block")

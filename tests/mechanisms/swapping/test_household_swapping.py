@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated, protect
 from headcount.mechanisms.swapping._pairing import choose_pairs
+from headcount.mechanisms.swapping.households import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values, pairs_for
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
-from headcount.mechanisms.swapping.report import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 from headcount.tabulate import content_digest, tabulate
 from headcount.testing.contracts import mechanism_checks
 from tests.mechanisms.swapping.programme import at_risk_and_pairs, some_mechanism, some_town
@@ -398,7 +399,7 @@ def test_provenance_tells_who_went_where(tmp_path):
     block[table["dwelling"]] = [numbers[code] for code in table["new_unit"]]
     assert [numbers[code] for code in table["old_unit"]] == town.block[table["dwelling"]].tolist()
     again = tabulate(
-        Population("t", people.schema, town.geography, block[town.dwelling], people.cell)
+        Population("t", Domain(people.schema, town.geography), block[town.dwelling], people.cell)
     )
     assert np.array_equal(again.dense(), made.at("block"))
     pairs = dict(table.select("dwelling", "partner").iter_rows())
@@ -419,9 +420,9 @@ def test_no_guarantee_and_says_what_is_exact():
     assert "without noise: every count of each county" in said
     assert "without noise: the number of households by size x adults in each block" in said
     assert "without noise: the number of people in each block" in said
-    noisy = NOISY.guarantee(counts.schema, counts.geography)
+    noisy = NOISY.on(counts.domain).guarantee
     assert not any("people" in line for line in noisy.released_exactly)
-    assert Chain.of(NOISY).plan(counts.schema, counts.geography) == ()
+    assert Chain.of(NOISY).on(counts.domain).plan == ()
 
 
 def test_repr_makes_it_again():
@@ -589,10 +590,15 @@ def test_rows_that_are_not_the_persons_are_refused():
     schema, cell = town.cells(("race",))
     unit = town.block[town.dwelling]
     with pytest.raises(InputError, match="households: found rows that do not match the persons"):
-        Population("t", schema, town.geography, unit[1:], cell[1:], households=town)
+        Population("t", Domain(schema, town.geography), unit[1:], cell[1:], households=town)
     with pytest.raises(InputError, match="found rows that do not match the persons"):
         Population(
-            "t", schema, town.geography, unit, cell, np.ones(len(cell), int), households=town
+            "t",
+            Domain(schema, town.geography),
+            unit,
+            cell,
+            np.ones(len(cell), int),
+            households=town,
         )
 
 

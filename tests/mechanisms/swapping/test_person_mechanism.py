@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Context, Tabulated, protect
@@ -38,8 +39,7 @@ def town(rows=400, seed=1, schema=SCHEMA):
     rng = np.random.default_rng(seed)
     return Population(
         "town",
-        schema,
-        TREE,
+        Domain(schema, TREE),
         unit=rng.integers(0, 9, rows).astype(np.int32),
         cell=rng.integers(0, schema.size, rows).astype(np.int32),
     )
@@ -140,7 +140,7 @@ def test_ages_are_compared_in_years_whatever_the_order_of_levels():
     sexes = Schema((age, SEX))
     cells = [sexes.cell(age=a, sex="f") for a in ("1", "10", "2")]
     unit, cell = np.array([0, 3, 3], np.int32), np.array(cells, np.int32)
-    three = Population("three", sexes, TREE, unit, cell)
+    three = Population("three", Domain(sexes, TREE), unit, cell)
     one = swapping(kind="pseudo-random", area=str(TREE.units[1][0]), rate=1)
     made = protect(three, one, seeded()).at("level_2")
     assert made[0].tolist() == np.eye(6, dtype=int)[cells[2]].tolist()
@@ -148,7 +148,7 @@ def test_ages_are_compared_in_years_whatever_the_order_of_levels():
 
 def test_a_shortfall_is_told_without_its_number(caplog):
     rows = np.array([0] * 9 + [3], np.int32)  # nine in one area, one in another
-    crowd = Population("crowd", SCHEMA, TREE, rows, np.arange(10, dtype=np.int32))
+    crowd = Population("crowd", Domain(SCHEMA, TREE), rows, np.arange(10, dtype=np.int32))
     with caplog.at_level(logging.WARNING):
         protect(crowd, swapping(kind="random"), seeded())
     (told,) = caplog.messages
@@ -197,7 +197,7 @@ def test_bad_settings_and_data_are_refused():
     with pytest.raises(InputError, match="found attribute 'race'"):
         swapping(kind="random", unique_by=("race",)).check(few)
     odd = Schema((AGE, TENURE), (impossible({"age": ["0"], "tenure": ["own"]}),))
-    empty = Population("e", odd, TREE, np.zeros(0, np.int32), np.zeros(0, np.int32))
+    empty = Population("e", Domain(odd, TREE), np.zeros(0, np.int32), np.zeros(0, np.int32))
     with pytest.raises(ConfigError, match=r"keep: found \['tenure'\], in a structural zero with"):
         swapping(kind="random").check(empty)
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, friedmanchisquare
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.swapping.marking import mark, unique_rows
 from headcount.mechanisms.swapping.persons import (
     Pool,
-    exchange_everywhere,
+    mark,
     swap_area,
     swap_everywhere,
+    unique_rows,
 )
 from headcount.mechanisms.swapping.similar import PartnerRule, frequency_order, places
-from headcount.schema.combine import combine
-from tests.mechanisms.swapping.exchanged import exchange
+from headcount.schema.schema import combine
+from tests.mechanisms.swapping.exchanged import exchange, exchange_everywhere
 
 KINDS = [("random", 0), ("pseudo-random", 0), ("similar", 0), ("similar", 1), ("similar", 3)]
 ALIKE = [(*kind, ()) for kind in KINDS] + [

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.mechanisms.swapping import _settling as settling
-from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._need import alone, serve
-from headcount.mechanisms.swapping._pairing import Stage, choose_pairs
-from headcount.mechanisms.swapping._settling import settle
+from headcount.mechanisms.swapping import _pairing as pairing
+from headcount.mechanisms.swapping._need import Fits, alone, serve
+from headcount.mechanisms.swapping._pairing import Stage, choose_pairs, settle
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def test_without_breaking_pairs_up_fewer_are_reached(monkeypatch):
     one, _, still = settle(first, second, left, fits)
     assert len(one) == 2
     assert len(still) == 0
-    monkeypatch.setattr(settling, "_break_up", lambda *_: None)
+    monkeypatch.setattr(pairing, "_break_up", lambda *_: None)
     one, _, still = settle(first, second, left, fits)
     assert len(one) == 1
     assert sorted(still.tolist()) == [0, 1]

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._pair_kernels import pair_groups, take_partners
+from headcount.mechanisms.swapping._need import Fits
 from headcount.mechanisms.swapping._pairing import (
     Stage,
     _pair_in_order,
     _pair_with_rest,
     choose_pairs,
+    pair_groups,
+    take_partners,
 )
 
 

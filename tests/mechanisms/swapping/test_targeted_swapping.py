@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Chain, protect
-from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
-from headcount.mechanisms.targeted_swapping import TargetedSwapping, quotas
+from headcount.mechanisms.targeted_swapping import TargetedSwapping, quotas, swap_areas
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
@@ -101,7 +101,7 @@ def test_units_that_nobody_leaves_are_swapped_in_pieces_as_in_one(households, se
     }
     mate, unpaired = swap_areas(unit, **about, rng=np.random.default_rng(seed))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headcount.mechanisms.swapping._donors.PIECE", piece)
+        patch.setattr("headcount.mechanisms.targeted_swapping.PIECE", piece)
         rng = np.random.default_rng(seed)
         pieces = swap_areas(unit, **about, rng=rng, within=within, engine=LocalEngine(2))
     assert (pieces[0].tolist(), pieces[1]) == (mate.tolist(), unpaired)
@@ -204,7 +204,9 @@ def test_carried_attributes_must_be_known_and_not_recoded():
         wrong.check(some_people(town))
     recoded = Schema((Attribute("tenure", ("any",)),))
     unit = town.block[town.dwelling]
-    people = Population("town", recoded, town.geography, unit, np.zeros_like(unit), households=town)
+    people = Population(
+        "town", Domain(recoded, town.geography), unit, np.zeros_like(unit), households=town
+    )
     stay = TargetedSwapping(rate=TENTH, risk_variables=("race",), carry_along=("tenure",))
     with pytest.raises(InputError, match="carry_along: found 'tenure' recoded in the counts"):
         stay.check(people)
@@ -283,7 +285,7 @@ def test_no_guarantee_and_repr_makes_it_again():
     assert not release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
     assert "without noise: the number of people in each block" in said
-    assert Chain.of(PLAIN).plan(release.schema, release.geography) == ()
+    assert Chain.of(PLAIN).on(release.domain).plan == ()
     again = eval(repr(PLAIN), {"Fraction": Fraction, "TargetedSwapping": TargetedSwapping})
     assert again == PLAIN
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.arrays import Floats
-from headcount.topdown.linear.blocks import invariant_blocks
+from headcount.topdown.linear.components import invariant_blocks
 
 
 def _hidden(seed: int) -> tuple[list[Floats], list[int]]:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from headcount.arrays import Floats
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, TOTAL, Query, every_cell
-from headcount.topdown.linear import estimate, rows
+from headcount.topdown.linear import estimate
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.known import pseudo_inverse
-from headcount.topdown.linear.together import TogetherTree
-from headcount.topdown.linear.units import AnswerVariances
+from headcount.topdown.linear.matrices import pseudo_inverse
+from headcount.topdown.linear.noise_tree import JointTotalsTree, LevelNoise, NoiseTree
+from headcount.topdown.linear.variances import AnswerVariances
 from tests.topdown.linear.oracle import Dense, dense_errors, leaves_of
 from tests.topdown.linear.trees import Case, cases
 
@@ -52,7 +51,7 @@ def test_estimates_are_those_of_dense_least_squares(case: Case, seed: int, few: 
     cells: dict[int, Floats] = {}
     with (
         patch.object(estimate, "NUMBERS_AT_ONCE", 40 if few else estimate.NUMBERS_AT_ONCE),
-        patch.object(rows, "IN_MEMORY", 0 if few else rows.IN_MEMORY),
+        patch.object(estimate, "IN_MEMORY", 0 if few else estimate.IN_MEMORY),
     ):
         for name, matrix in case.queries.items():
             coordinates = Coordinates(case.components, name, case.asked, case.schema.names)
@@ -160,7 +159,7 @@ def test_totals_that_siblings_have_together_are_used_like_any_other(case: Case, 
     dense = dense_errors(case.tree, case.queries, case.schema.possible, several)
     truth, drawn = _drawn(case, dense, chance)
     expected = _dense_estimate(case, drawn, truth, dense)
-    together = TogetherTree.of(case.tree, {depth: (group, ("total",))})
+    together = JointTotalsTree.of(case.tree, {depth: (group, ("total",))})
     sums = drawn[depth, "total"] * 0
     true = np.array([[(dense.units[depth, u] @ truth).sum()] for u in range(len(group))])
     np.add.at(sums, group, true)

@@ -9,13 +9,12 @@ import pytest
 
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import CELLS, TOTAL, every_cell
-from headcount.topdown.linear import limits
-from headcount.topdown.linear.areas import AreaErrors, Members
+from headcount.topdown.linear import matrices
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.limits import MOST_TOGETHER, TooManyTogether
+from headcount.topdown.linear.matrices import MOST_TOGETHER, TooManyTogether
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
 from headcount.topdown.linear.tree import level_variances
-from headcount.topdown.linear.units import AnswerVariances
+from headcount.topdown.linear.variances import AnswerVariances, AreaErrors, Members
 
 
 def triangle(size: int) -> Components:
@@ -45,10 +44,10 @@ def test_zeros_that_tell_too_many_levels_apart_are_refused_while_memory_is_small
     assert MOST_TOGETHER == 1_000
 
 
-def test_matrices_of_many_kinds_of_units_are_refused_beyond_the_memory_of_the_machine(
+def test_matrices_of_many_classes_of_units_are_refused_beyond_the_memory_of_the_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """6 cells in 2 kinds of tracts, 1 of leaves and the whole: 12 matrices, and 3 links."""
+    """6 cells in 2 classes of tracts, 1 of leaves and the whole: 12 matrices, and 3 links."""
     parents = [np.zeros(0), np.zeros(2), np.array([0, 0, 1])]
     noise = LevelNoise(({CELLS: 1.0, "total": 1.0},))
     tree = NoiseTree([one.astype(np.int32) for one in parents], [noise] * 3)
@@ -56,18 +55,20 @@ def test_matrices_of_many_kinds_of_units_are_refused_beyond_the_memory_of_the_ma
     size = max(one.size for one in components.every)
     held = 3 * 4 + 2 + 2
     areas = Members(30, np.arange(30), np.zeros(30, dtype=np.int64))
-    monkeypatch.setattr(limits, "LITTLE", 0)
-    monkeypatch.setattr(limits, "memory_limit", lambda: held * size**2 * 8)
+    monkeypatch.setattr(matrices, "LITTLE", 0)
+    monkeypatch.setattr(matrices, "memory_limit", lambda: held * size**2 * 8)
     level_variances(tree, components, [CELLS])
     with pytest.raises(TooManyTogether, match=r"counts to be estimated together in 30 areas"):
         AreaErrors.of(tree, components, areas, [CELLS])
-    monkeypatch.setattr(limits, "memory_limit", lambda: held * size**2 * 8 - 1)
-    said = rf"memory: found {size} counts to be estimated together in 4 kinds of units, which needs"
+    monkeypatch.setattr(matrices, "memory_limit", lambda: held * size**2 * 8 - 1)
+    said = (
+        rf"memory: found {size} counts to be estimated together in 4 classes of units, which needs"
+    )
     for ask in (
         lambda: level_variances(tree, components, [CELLS]),
         lambda: AnswerVariances.of(tree, components, CELLS, 2),
     ):
         with pytest.raises(TooManyTogether, match=said):
             ask()
-    monkeypatch.setattr(limits, "LITTLE", 1 << 30)
+    monkeypatch.setattr(matrices, "LITTLE", 1 << 30)
     assert level_variances(tree, components, [CELLS])

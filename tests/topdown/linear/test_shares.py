@@ -11,11 +11,9 @@ import scipy.optimize
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headcount.topdown.linear.even import EvenTree
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.shares import SharesProblem
-from headcount.topdown.linear.tree import kind_variances
-from tests.topdown.linear.trees import Case, cases
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
+from headcount.topdown.linear.shares import EvenTree, SharesProblem
+from tests.topdown.linear.trees import Case, cases, class_variances
 
 FANS = np.array([3.0, 2.0])
 
@@ -48,7 +46,7 @@ def test_variances_of_an_even_tree_are_those_of_any_tree(
     }
     problem = SharesProblem(tree, case.components, measured, wanted, power=1)
     found, _ = problem._variances(np.ones(len(measured)))
-    exact_ones = kind_variances(tree, case.components, list(case.queries))
+    exact_ones = class_variances(tree, case.components, list(case.queries))
     expected = [float(exact_ones[pair][0]) for pair in wanted]
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
@@ -83,11 +81,10 @@ def test_a_search_that_ends_early_says_so(
         return minimize(*given, **{**keys, "options": {"maxiter": 1}})
 
     monkeypatch.setattr(scipy.optimize, "minimize", after_one_step)
-    from headcount.run.plan import suggested
-    from tests.run.test_plan import PLACES, SCHEMA, topdown
+    from tests.run.test_plan import DOMAIN, topdown
 
     poor = topdown(levels={"whole": "0.9", "level_1": "0.05", "level_2": "0.05"})
     with caplog.at_level(logging.WARNING):
-        suggested(poor, SCHEMA, PLACES, goal="balanced")
+        poor.on(DOMAIN).suggested("balanced")
     assert "the search for shares ended early" in caplog.text
     assert "better ones may exist" in caplog.text

@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from headcount.schema import Attribute, Recode, Schema, load_schema
 from headcount.tabulate import CELLS, Query, every_cell
-from headcount.topdown.linear.areas import AreaErrors, Members
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
-from headcount.topdown.linear.pooled import MOST_ANSWERS, lowest_gaining, pooled_weights
-from headcount.topdown.linear.tree import kind_variances, level_variances
-from headcount.topdown.linear.units import AnswerVariances
+from headcount.topdown.linear.noise_tree import (
+    MOST_ANSWERS,
+    LevelNoise,
+    NoiseTree,
+    lowest_gaining,
+    pooled_weights,
+)
+from headcount.topdown.linear.tree import level_variances
+from headcount.topdown.linear.variances import AnswerVariances, AreaErrors, Members
 from tests.topdown.linear.oracle import dense_errors, leaves_of
-from tests.topdown.linear.trees import Case, cases
+from tests.topdown.linear.trees import Case, cases, class_variances
 
 
 @settings(max_examples=200, deadline=None)
@@ -26,8 +30,8 @@ from tests.topdown.linear.trees import Case, cases
 def test_mean_variances_of_kinds_of_units_are_those_of_dense_least_squares(case: Case) -> None:
     dense = dense_errors(case.tree, case.queries, case.schema.possible)
     names = list(case.queries)
-    for (depth, name), variance in kind_variances(case.tree, case.components, names).items():
-        kinds = case.tree.kinds[depth].of_unit
+    for (depth, name), variance in class_variances(case.tree, case.components, names).items():
+        kinds = case.tree.classes[depth].of_unit
         for kind, found in enumerate(variance):
             units = np.flatnonzero(kinds == kind).tolist()
             rows = np.vstack([case.told(name) @ dense.units[depth, unit] for unit in units])
@@ -72,8 +76,8 @@ def test_where_answers_are_of_very_unequal_weight_no_digit_is_lost(
     schema = Schema((Attribute("all", ("one",)),))
     components = Components.of(schema, [every_cell(schema)])
     found = AnswerVariances.of(tree, components, CELLS, 2).units(range(len(leaves)))
-    means = kind_variances(tree, components, [CELLS])[2, CELLS]
-    kinds = tree.kinds[2].of_unit[: len(leaves)]
+    means = class_variances(tree, components, [CELLS])[2, CELLS]
+    kinds = tree.classes[2].of_unit[: len(leaves)]
     assert found[:, 0] == pytest.approx([float(one) for one in exact], rel=1e-12)
     assert means[kinds] == pytest.approx([float(one) for one in exact], rel=1e-12)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,7 +13,8 @@ from headcount.errors import InputError
 from headcount.schema import Attribute, Recode, Schema, impossible
 from headcount.tabulate import CELLS, Query, every_cell
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.kinds import LevelNoise, NoiseTree
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
+from headcount.topdown.linear.tree import _used
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,3 +111,14 @@ def _noise(draw: st.DrawFn, names: list[str], units: int) -> LevelNoise:
     of_unit = draw(st.lists(st.integers(0, kinds - 1), min_size=units, max_size=units))
     exact = draw(st.sampled_from([(), (), ("total",), (names[-1],)]))
     return LevelNoise(tuple(weights), np.array(of_unit), exact)
+
+
+def class_variances(tree, components, queries):
+    """The mean variance of the best linear estimates, by class of units, for depths and queries."""
+    found: dict[Any, Any] = {}
+    for errors, asked, spreads in _used(tree, components, queries):
+        for depth, covariance, unknown in errors.down():
+            parts = errors.mean_variances(spreads, covariance, unknown)
+            for query, part in zip(asked, parts.T, strict=True):
+                found[depth, query] = found.get((depth, query), 0.0) + part
+    return found

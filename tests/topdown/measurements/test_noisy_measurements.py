@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.mechanisms import Context, protect
 from headcount.population.redistricting_2020 import read_units_2020
@@ -152,7 +153,7 @@ def test_the_bureaus_files_give_the_release_of_the_run_in_its_own_places(made: F
     assert release.geography.units[3].tolist() == made.release.geography.units[3].tolist()
     assert same(release, made.release)
     assert release.guarantee.losses == (MECHANISM.loss,)
-    stated = MECHANISM.guarantee(SCHEMA, release.geography)
+    stated = MECHANISM.on(Domain(SCHEMA, release.geography)).guarantee
     assert release.guarantee == replace(stated, made_from=release.guarantee.made_from)
     assert "one record is changed, or moved, within one state" in " ".join(stated.unit_means)
     assert "no data were read and nothing new is spent" in " ".join(release.guarantee.sentences())
@@ -170,7 +171,7 @@ def test_upper_levels_alone_are_enough_to_start(made: Files, tmp_path: Path):
     for level in LEVELS[:3]:
         np.testing.assert_array_equal(release.at(level), made.release.at(level))
     assert release.guarantee.losses == (MECHANISM.loss,)
-    stated = MECHANISM.guarantee(SCHEMA, made.release.geography)
+    stated = MECHANISM.on(Domain(SCHEMA, made.release.geography)).guarantee
     assert release.guarantee.released_exactly == stated.released_exactly
     assert release.guarantee.not_covered == stated.not_covered
 
@@ -434,7 +435,7 @@ def test_of_housing_units_the_loss_of_a_person_is_stated_too(tmp_path: Path):
     offered.write(release, tmp_path / "m", quarters=None, progress=silent)
     theirs = as_the_bureau_has_it(tmp_path / "m", tmp_path / "theirs")
     start = start_from(theirs.folder, mechanism, schema=homes.schema, levels=LEVELS)
-    stated = mechanism.guarantee(homes.schema, start.measurements.geography)
+    stated = mechanism.on(Domain(homes.schema, start.measurements.geography)).guarantee
     assert [loss.unit for loss in start.guarantee.losses] == [
         UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE,
         UnitOfPrivacy.CHANGE_ONE,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.topdown.solve.batch import NO_BOUND, Batch
-from headcount.topdown.solve.general import programme, solve_clarabel
-from headcount.topdown.solve.objective import objective
+from headcount.topdown.solve.leastsquares import programme, solve_clarabel
 from tests.support.dense import Margin, from_dense
+from tests.support.solver_answers import objective
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ from headcount.solve.mip import SolverError
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.failsafe import estimate, rescue, round_kept
 from headcount.topdown.solve.feasibility import clashes
-from headcount.topdown.solve.objective import objective
 from headcount.topdown.solve.passes import FitPass
-from headcount.topdown.solve.target_rounding import RoundPass, margin_counts, target_distance
+from headcount.topdown.solve.rounding import RoundPass, margin_counts
 from tests.support.dense import Margin, from_dense, reopen, side_by_side
+from tests.support.solver_answers import objective, target_distance
 from tests.topdown.solve.tiny import bounds_hold, dense, every_choice
 
 # Six cells, type (3) x age (2); the margin by age is kept, the types are bounded.

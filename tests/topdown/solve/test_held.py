@@ -5,28 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.topdown.solve._held import (
-    even_prices,
-    held_direction,
-    held_slots,
-    pivots,
-    precondition,
-)
 from headcount.topdown.solve._kernel import own_answers, start_bands, start_centres
-from headcount.topdown.solve._pack import pack
-from headcount.topdown.solve._reduce import HIGH, LOW
-from headcount.topdown.solve._ssn import (
+from headcount.topdown.solve._newton import (
+    Held,
     Jacobian,
     direction,
+    even_prices,
+    held_slots,
     multiply,
+    pivots,
+    precondition,
     primal,
     residual,
     soften_cells,
     soften_slots,
 )
+from headcount.topdown.solve._pack import HIGH, LOW, pack
 from headcount.topdown.solve.leastsquares import _bounds
-from headcount.topdown.solve.passes import fitting, hold, solve_passes
+from headcount.topdown.solve.passes import fitting, hold
 from tests.support.pass_problems import TOTALS_FIRST, pass_problem
+from tests.support.solver_answers import solve_passes
 
 SHIFT = 1e-6
 
@@ -80,8 +78,9 @@ def test_a_step_is_that_of_a_dense_solver_in_fewer_rounds(system):
     f, free, jacobian, (rows, pairs, shift), dense = system
     step, other, cg = np.empty_like(f), np.empty_like(f), np.empty((4, len(f)))
     work, held = np.empty(free.target.size), held_slots(free)
-    few = held_direction(f, held, jacobian, rows, pairs, shift, 1e-9, step, cg, work)
-    many = direction(f, jacobian, rows, pairs, shift, 1e-9, other, cg, work)
+    diagonal = Held(*[held.bands[:0]] * 3)
+    few = direction(f, held, jacobian, rows, pairs, shift, 1e-9, step, cg, work)
+    many = direction(f, diagonal, jacobian, rows, pairs, shift, 1e-9, other, cg, work)
     assert dense @ step == pytest.approx(f, abs=1e-6 * np.abs(f).max())
     assert few < many
 

@@ -8,14 +8,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headcount.topdown.solve import _kernel as kernel
-from headcount.topdown.solve import general
+from headcount.topdown.solve import leastsquares
 from headcount.topdown.solve._newton import STUCK
-from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.leastsquares import least_squares
-from headcount.topdown.solve.objective import margins, objective, violation
-from headcount.topdown.solve.outcome import Solver, Status
+from headcount.topdown.solve.batch import Batch, margins, violation
+from headcount.topdown.solve.leastsquares import (
+    Solver,
+    Status,
+    least_squares,
+    programme,
+    solve_clarabel,
+    solve_piqp,
+)
 from tests.support.dense import Margin, from_dense, side_by_side, to_dense
 from tests.support.problems import SETTINGS, problem
+from tests.support.solver_answers import objective
 from tests.topdown.solve.least_squares_cases import random_case, reference
 
 
@@ -78,8 +84,8 @@ def test_a_child_without_measurement_takes_what_the_others_leave():
 
 def test_the_general_solvers_agree_with_each_other():
     batch = problem("n=192, epsilon 1", seed=1, children=5)
-    task = general.programme(batch)
-    for status, x in (general.solve_piqp(task), general.solve_clarabel(task)):
+    task = programme(batch)
+    for status, x in (solve_piqp(task), solve_clarabel(task)):
         assert status is Status.SOLVED
         assert objective(batch, x)[0] == pytest.approx(reference(batch), rel=1e-7)
 
@@ -291,13 +297,13 @@ def refuse(task, **_):
 def test_what_is_stuck_goes_to_piqp_then_clarabel_then_fails(monkeypatch):
     batch = problem("n=192, epsilon 1", seed=4, children=5)
     best = objective(batch, solve(batch))[0]
-    monkeypatch.setattr(kernel, "solve_parents", always_stuck)
+    monkeypatch.setattr(leastsquares, "solve_parents", always_stuck)
     for solver in (Solver.PIQP, Solver.CLARABEL):
         solved = least_squares(batch, threads=1)
         assert solved.outcome.solver.tolist() == [solver]
         assert solved.outcome.violation[0] == violation(batch, solved.x)[0] <= 1e-6
         assert objective(batch, solved.x)[0] == pytest.approx(best, rel=1e-6)
-        monkeypatch.setattr(general, f"solve_{solver.name.lower()}", refuse)
+        monkeypatch.setattr(leastsquares, f"solve_{solver.name.lower()}", refuse)
     outcome = least_squares(batch, threads=1).outcome
     assert outcome.status.tolist() == [Status.FAILED]
     assert outcome.solver.tolist() == [Solver.NONE]

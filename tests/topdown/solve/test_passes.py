@@ -11,17 +11,21 @@ from hypothesis import strategies as st
 
 from headcount.errors import HeadcountError
 from headcount.topdown.solve import _kernel
-from headcount.topdown.solve._coarse import coarsen, shares_by_totals
-from headcount.topdown.solve.batch import NO_BOUND
+from headcount.topdown.solve.batch import NO_BOUND, margins, violation
 from headcount.topdown.solve.check import violations
-from headcount.topdown.solve.general import programme, solve_clarabel, solve_piqp
-from headcount.topdown.solve.leastsquares import least_squares
-from headcount.topdown.solve.objective import margins, objective, violation
-from headcount.topdown.solve.outcome import Solver, Status
-from headcount.topdown.solve.passes import FitPass, freeze, solve_passes
+from headcount.topdown.solve.leastsquares import (
+    Solver,
+    Status,
+    least_squares,
+    programme,
+    solve_clarabel,
+    solve_piqp,
+)
+from headcount.topdown.solve.passes import FitPass, coarsen, shares_by_totals
 from headcount.topdown.solve.rounding import round_batch
 from tests.support.dense import Margin, from_dense, side_by_side, to_dense
 from tests.support.pass_problems import TOTALS_FIRST, pass_problem
+from tests.support.solver_answers import objective, solve_passes
 from tests.topdown.solve.least_squares_cases import random_case, reference
 
 
@@ -243,6 +247,15 @@ def test_a_pair_shares_its_exact_total():
 
 
 # more than one outer pass
+
+
+def freeze(batch, counts, families):
+    """The batch with some families fixed at the integers that an earlier round has given them."""
+    (low, high), found = batch.bounds_by_group(), margins(batch, counts)
+    for f in families:
+        own = slice(batch.family_start[f], batch.family_start[f + 1])
+        low[:, own] = high[:, own] = np.rint(found[:, own]).astype(np.int64)
+    return replace(batch, low=low, high=high, bound_start=batch.family_start, forest=None)
 
 
 def test_two_outer_passes_with_a_protected_table_as_an_equality():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headcount.errors import HeadcountError
 from headcount.solve.mip import minimise
 from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.general_rounding import rounding_program
+from headcount.topdown.solve.integer_programs import rounding_program
 from headcount.topdown.solve.network import SCALE, split
 from headcount.topdown.solve.rounding import RoundingMethod, round_batch
 from tests.support.dense import Margin, from_dense, side_by_side

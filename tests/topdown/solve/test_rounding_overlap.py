@@ -98,7 +98,7 @@ def test_a_parent_without_an_answer_in_time_is_left_without_a_rounding(monkeypat
     def late(*_, **__):
         raise SolverError("HiGHS: found status 'Time limit reached', expected an optimum")
 
-    monkeypatch.setattr("headcount.topdown.solve.general_rounding.minimise", late)
+    monkeypatch.setattr("headcount.topdown.solve.integer_programs.minimise", late)
     batch = from_dense(
         np.zeros((CELLS, 2)), weight=1.0, total=[2] * 4, families=union_bounds([3, 9])
     )

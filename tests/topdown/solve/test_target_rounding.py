@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from headcount.arrays import Ints, Ints32
 from headcount.errors import HeadcountError
 from headcount.solve.mip import SolverError, minimise
-from headcount.topdown.solve import target_programs
-from headcount.topdown.solve._chain import nest
+from headcount.topdown.solve import integer_programs
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.check import violations
 from headcount.topdown.solve.feasibility import clashes
-from headcount.topdown.solve.passes import solve_passes
-from headcount.topdown.solve.rounding import RoundingMethod, round_batch
-from headcount.topdown.solve.target_programs import round_one_to_targets, target_program
-from headcount.topdown.solve.target_rounding import (
+from headcount.topdown.solve.integer_programs import round_one_to_targets, target_program
+from headcount.topdown.solve.nesting import nest
+from headcount.topdown.solve.rounding import (
+    RoundingMethod,
     RoundPass,
     margin_counts,
+    round_batch,
     round_passes,
-    target_distance,
 )
 from tests.support.dense import Margin, from_dense, side_by_side
 from tests.support.pass_problems import SHAPE, TOTALS_FIRST, pass_problem, rounding_passes
+from tests.support.solver_answers import solve_passes, target_distance
 from tests.topdown.solve.tiny import CROSS, HALVES, SINGLES, WHOLE
 
 
@@ -200,7 +200,7 @@ def test_a_parent_on_which_highs_gives_up_has_no_rounding(monkeypatch, caplog):
     def late(program):
         raise SolverError("HiGHS: found status 'Time limit reached'")
 
-    monkeypatch.setattr(target_programs, "minimise", late)
+    monkeypatch.setattr(integer_programs, "minimise", late)
     batch = from_dense(np.zeros((4, 2)), weight=1.0, total=[1] * 4)
     x = np.array([0.3, 0.7] * 4)
     found, _ = round_passes(batch, x, (chain(HALVES, CROSS),))

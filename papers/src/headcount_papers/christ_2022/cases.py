@@ -10,8 +10,8 @@ import numpy as np
 from headcount.arrays import Codes, Flags, Ints
 from headcount.comparison.cases import Case, releases, seeded_noise
 from headcount.mechanisms.person_swapping import PersonSwapping
-from headcount.mechanisms.swapping import marking
-from headcount.schema.combine import combine
+from headcount.mechanisms.swapping import persons
+from headcount.schema.schema import combine
 from headcount.tabulate import Counts, Tabulated
 from headcount_papers.christ_2022.people import AREA, Area, with_pool
 from headcount_papers.christ_2022.rates import AreaSwaps, swap_at_all_rates
@@ -92,4 +92,4 @@ def unique_rows(rows: Codes, names: Sequence[str]) -> Flags:
     """Whether each row is alone with its values of some attributes."""
     people = len(rows["age"])
     code = combine([rows[name] for name in names], rows=people)
-    return marking.unique_rows(np.zeros(people, dtype=np.int64), code)
+    return persons.unique_rows(np.zeros(people, dtype=np.int64), code)

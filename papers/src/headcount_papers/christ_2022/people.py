@@ -14,10 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Codes, Ints
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population import Population, tables
-from headcount.population.towns.levels import RACE_SETS
+from headcount.population.town_people import RACE_SETS
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Tabulated, tabulate
 from headcount_papers.christ_2022 import places
@@ -121,8 +122,7 @@ def _population(schema: Schema, sides: Sequence[Codes], units: Sequence[str]) ->
     cell = [np.ravel_multi_index([one[n] for n in schema.names], schema.shape) for one in sides]
     return Population(
         units[0],
-        schema,
-        geography(units),
+        Domain(schema, geography(units)),
         unit=np.repeat(np.arange(len(sides)), [len(one) for one in cell]).astype(np.int32),
         cell=np.concatenate(cell).astype(np.int32),
     )

@@ -9,7 +9,7 @@ from functools import partial
 import polars as pl
 
 from headcount.comparison.cache import Frames
-from headcount.evaluation.representation import minority_rows
+from headcount.evaluation.representation import minorities
 from headcount_papers.christ_2022.accuracy import score_noise, score_swaps
 from headcount_papers.christ_2022.cases import swap_cases, swapped, unique_rows
 from headcount_papers.christ_2022.detailed import COUNTY, READINGS, run_detailed
@@ -133,7 +133,7 @@ def about(area: Area) -> dict[str, object]:
     """Who lives in an area, and how many rows are unique."""
     exchanged = tuple(name for name in area.rows if name != "tenure")
     group = area.group(area.rows)
-    few = minority_rows(group, 0 * group)
+    few = minorities(area.truth())[group]
     unique = int(unique_rows(area.rows, UNIQUE_BY).sum())
     return {
         "county": area.name,

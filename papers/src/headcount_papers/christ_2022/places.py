@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Floats, Ints
 from headcount.draws import multinomial
 from headcount.errors import InputError
-from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
+from headcount.population.town_people import RACE_SETS, SINGLE_RACES
 
 PersonRows = Mapping[str, NDArray[np.int16]]
 """Level numbers by attribute, one row per person."""

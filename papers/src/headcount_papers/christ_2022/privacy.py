@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Codes, Flags
-from headcount.attacks.linkage import EXACT, Links, link
-from headcount.evaluation.linkage_risk import IDENTITY_RULES, IdentityRule, confirmed
+from headcount.arrays import Codes, Flags, Ints
+from headcount.attacks.linkage import EXACT, link
+from headcount.evaluation.attacked import IDENTITY_RULES, IdentityRule, confirmed_links
 from headcount.evaluation.representation import minorities
 from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
@@ -107,9 +107,9 @@ def _attack(
         links = link(public, released, age_width=width, exact=(*names, "run"))
         alone = _undisputed(links, taken.size)
         for rule in rules:
-            right = confirmed(links, rule=rule, **truth)
+            right = confirmed_links(links, rule=rule, **truth)
             # A claim is right or wrong by itself: dropping others does not change it.
-            right_alone = right & (alone.row >= 0)
+            right_alone = right & (alone >= 0)
             for group, of in (("everyone", np.ones_like(few)), ("minorities", few)):
                 yield {
                     "bucket_width": width,
@@ -124,15 +124,15 @@ def _attack(
                 }
 
 
-def _undisputed(links: Links, released: int) -> Links:
+def _undisputed(links: Ints, released: int) -> Ints:
     """Only the claims on rows that nobody else claims."""
-    claims = np.bincount(links.row[links.row >= 0], minlength=released)
-    return Links(np.where((links.row >= 0) & (claims[links.row] == 1), links.row, -1))
+    claims = np.bincount(links[links >= 0], minlength=released)
+    return np.where((links >= 0) & (claims[links] == 1), links, -1)
 
 
-def _counted(links: Links, right: Flags, of: Flags, shape: tuple[int, ...]) -> Row:
+def _counted(links: Ints, right: Flags, of: Flags, shape: tuple[int, ...]) -> Row:
     people = int(of.sum())
-    matched = (links.row >= 0).reshape(shape)[:, of].sum(axis=1)
+    matched = (links >= 0).reshape(shape)[:, of].sum(axis=1)
     found = right.reshape(shape)[:, of].sum(axis=1)
     percent = 100 * found / people if people else np.full(len(found), np.nan)
     return {

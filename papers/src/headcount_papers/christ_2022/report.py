@@ -9,7 +9,7 @@ import polars as pl
 
 from headcount.comparison.study import Findings
 from headcount.evaluation.representation import MU
-from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
+from headcount.population.town_people import RACE_SETS, SINGLE_RACES
 from headcount_papers.christ_2022 import places
 from headcount_papers.christ_2022.people import Synthetic
 from headcount_papers.christ_2022.settings import (

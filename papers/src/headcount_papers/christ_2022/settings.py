@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
 from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.privacy import UnitOfPrivacy
 from headcount_papers.christ_2022.places import LARGEST, MIXES, PEOPLE, POOL, SMALLEST, known_mixes

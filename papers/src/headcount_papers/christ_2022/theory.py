@@ -10,6 +10,7 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.comparison.cases import Case, releases
+from headcount.domain import Domain
 from headcount.draws import multinomial
 from headcount.geography import Geography
 from headcount.population import Population
@@ -137,11 +138,13 @@ def noisy_sums(cells: int, seed: int) -> Ints:
     nobody = np.empty(0, dtype=np.int32)
     empty = Population(
         "nobody",
-        Schema((Attribute("cell", tuple(str(number) for number in range(cells))),)),
-        Geography(
-            ("whole", "place"),
-            (np.array(["whole"]), units),
-            (nobody, np.zeros(PLACES, dtype=np.int32)),
+        Domain(
+            Schema((Attribute("cell", tuple(str(number) for number in range(cells))),)),
+            Geography(
+                ("whole", "place"),
+                (np.array(["whole"]), units),
+                (nobody, np.zeros(PLACES, dtype=np.int32)),
+            ),
         ),
         unit=nobody,
         cell=nobody,

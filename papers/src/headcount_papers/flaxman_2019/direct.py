@@ -176,8 +176,8 @@ def promised(
     name: MechanismName, epsilon: Fraction, unit: UnitOfPrivacy, settings: Settings
 ) -> float:
     """The loss that the mechanism's own guarantee states for a unit of privacy."""
-    domain = settings.counted_people()
-    guarantee = settings.mechanism(name, epsilon).guarantee(domain.schema, domain.geography)
+    domain = settings.counted_people().domain
+    guarantee = settings.mechanism(name, epsilon).on(domain).guarantee
     loss = guarantee.loss_for(unit)
     assert isinstance(loss, PureLoss)
     return float(loss.epsilon)

@@ -13,7 +13,7 @@ from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Measure, Released, run_cases, score_cases
 from headcount.comparison.study import Work
 from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, published
-from headcount.evaluation.tally import EXACT_MINUS_RELEASED, summarise
+from headcount.evaluation.tally import summarise
 from headcount.tabulate import Counts
 from headcount_papers.flaxman_2019.cases import case, leaf_errors, people
 from headcount_papers.flaxman_2019.settings import EXACT, PUBLISHED, Settings, Variant
@@ -110,7 +110,7 @@ def estimate(errors: NDArray[Any], settings: Settings) -> EmpiricalLoss:
 
 def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
     """The figures of one run: spread and typical size of its errors, empirical loss."""
-    found = summarise(errors, sign=EXACT_MINUS_RELEASED)
+    found = summarise(errors)
     return {
         "residual_sd": float(errors.std()),
         "median_abs_residual": found.median_absolute,
@@ -158,7 +158,7 @@ def _by_level(made: Iterator[Released]) -> list[dict[str, Any]]:
 
 
 def _level_score(counts: Counts, errors: NDArray[Any]) -> dict[str, Any]:
-    found = summarise(errors, sign=EXACT_MINUS_RELEASED)
+    found = summarise(errors)
     units = counts.geography.size(counts.level)
     mean_people = float(counts.totals().sum() / units)
     return {

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
+from headcount.domain import Domain
 from headcount.errors import InputError
 
 if TYPE_CHECKING:
@@ -264,8 +265,7 @@ def _own_counts(path: Path) -> Population:
         )
     return Population(
         name=path.name,
-        schema=Schema(),
-        geography=found.geography,
+        domain=Domain(Schema(), found.geography),
         unit=np.arange(len(totals), dtype=np.int32),
         cell=np.zeros(len(totals), dtype=np.int32),
         count=totals,

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from headcount.comparison.exhibits import Exhibits
+from headcount.comparison.template import Exhibits
 from headcount.report.model import Column
 from headcount_papers.frame.claims import DEPENDS, NOT_TESTABLE, PAPER_ERRS
 

@@ -9,7 +9,7 @@ from headcount.errors import InputError
 
 if TYPE_CHECKING:
     from headcount.population import Population
-    from headcount.population.dwellings import Households
+    from headcount.population.population import Households
 
 
 def in_dwellings(config: Path) -> tuple[Population, Households]:

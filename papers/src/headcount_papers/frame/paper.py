@@ -11,7 +11,7 @@ from headcount.comparison.study import Findings, Study
 if TYPE_CHECKING:
     import polars as pl
 
-    from headcount.comparison.exhibits import Exhibits
+    from headcount.comparison.template import Exhibits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.domain import Domain
 from headcount.errors import PrivacyError
-from headcount.geography import Geography
-from headcount.mechanisms import Context, CountsOutcome, PostTabular, TablesOutcome
+from headcount.mechanisms import Context, CountsOutcome, Design, PostTabular, TablesOutcome
 from headcount.noise import KeyKind, Law, Noise, Stream, TwoSidedGeometric
-from headcount.noise.balls import enclose
-from headcount.noise.law import SMALLEST, exact_parameter
+from headcount.noise.exact import enclose
+from headcount.noise.laws import SMALLEST, exact_parameter
 from headcount.noise.source import DrawPositions
 from headcount.privacy import Guarantee
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 
 if TYPE_CHECKING:
@@ -119,21 +118,37 @@ class AsPublished(PostTabular):
     inner: PostTabular
     name = "as published"
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None: what a draw loses is no fraction, and more than the epsilon that is stated."""
-        return Guarantee.none(
-            "the noise of the paper's code loses -ln(1 - epsilon) where it states epsilon"
+    def on(self, domain: Domain) -> Design:
+        """No guarantee: what a draw loses is no fraction, and more than the epsilon stated."""
+        none = "the noise of the paper's code loses -ln(1 - epsilon) where it states epsilon"
+        inner = self.inner.on(domain)
+        return AsPublishedDesign(
+            method=self, domain=domain, guarantee=Guarantee.none(none), inner=inner
         )
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self,
+        design: AsPublishedDesign,
+        counts: Counts,
+        noise: Noise,
+        *,
+        runs: range,
+        context: Context,
     ) -> CountsOutcome | TablesOutcome:
         """As the mechanism, with that noise."""
-        return self.inner.run(counts, PublishedNoise(noise), runs=runs, context=context)
+        return design.inner.run(counts, PublishedNoise(noise), runs=runs, context=context)
 
-    def drawn_bytes(self, schema: Schema, geography: Geography) -> int:
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AsPublishedDesign(Design):
+    """A design without a plan of its own, for its noise has no loss."""
+
+    inner: Design
+
+    @property
+    def drawn_bytes(self) -> int:
         """As the mechanism's."""
-        return self.inner.drawn_bytes(schema, geography)
+        return self.inner.drawn_bytes
 
 
 def _published(law: Law) -> Law:

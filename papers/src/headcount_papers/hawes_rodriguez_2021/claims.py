@@ -7,10 +7,8 @@ from math import inf, isnan
 
 import polars as pl
 
-from headcount.attacks.guesses import PROPORTIONAL
 from headcount.comparison.template import cell
-from headcount.evaluation.attackers import COMMERCIAL, PERFECT
-from headcount.evaluation.reidentified import ALL, TELLING
+from headcount.evaluation.reidentified import ALL, COMMERCIAL, PERFECT, PROPORTIONAL, TELLING
 from headcount_papers.frame.claims import MeasuredClaim, Tables
 from headcount_papers.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE_ALONE
 from headcount_papers.hawes_rodriguez_2021.crossing import OWN, POINTS

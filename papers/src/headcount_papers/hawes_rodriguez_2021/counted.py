@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from headcount.comparison.study import Work
-from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
+from headcount.mechanisms.suppression.rules import occupied_homes, suppression_summary
 from headcount.population.from_households import to_population
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated

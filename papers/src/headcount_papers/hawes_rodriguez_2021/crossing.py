@@ -8,9 +8,8 @@ from math import exp, log
 
 import polars as pl
 
-from headcount.attacks.guesses import PROPORTIONAL
 from headcount.comparison.template import cell
-from headcount.evaluation.reidentified import ALL, TELLING
+from headcount.evaluation.reidentified import ALL, PROPORTIONAL, TELLING
 from headcount_papers.hawes_rodriguez_2021.methods import PURE, TOPDOWN, ZCDP
 
 POINTS = 5.0

@@ -8,6 +8,7 @@ from fractions import Fraction
 import polars as pl
 
 from headcount.comparison.cases import Case
+from headcount.domain import Domain
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, Mechanism
@@ -211,7 +212,7 @@ def methods_table(found: list[Method], schema: Schema, geography: Geography) -> 
     rows = []
     for method in found:
         moving = method.kind == SWAPPING
-        stated = method.mechanism(schema, geography).guarantee(schema, geography)
+        stated = method.mechanism(schema, geography).on(Domain(schema, geography)).guarantee
         promise = "; ".join(str(loss) for loss in stated.losses) or "none"
         rows.append(
             {

@@ -18,9 +18,8 @@ from headcount.comparison.cases import Case
 from headcount.geography import Areas, Geography
 from headcount.geography.spine import COLUMNS, LEVELS, NO_AREA, optimised_spine
 from headcount.population import Population
-from headcount.population.dwellings import Households
 from headcount.population.from_households import KIND, to_population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Households, Quarters
 from headcount.release import Release
 from headcount.schema import Recode, Schema, load_schema
 from headcount.tabulate import Counts
@@ -75,8 +74,7 @@ def people_2020(households: Households) -> Population | None:
     tree = replace(places, spine=spine)
     return replace(
         made,
-        schema=schema,
-        geography=tree,
+        domain=replace(made.domain, schema=schema, geography=tree),
         quarters=Quarters(tree, KIND, occupied, vacant),
         households=None,
     )

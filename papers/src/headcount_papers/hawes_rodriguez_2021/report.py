@@ -8,8 +8,7 @@ import polars as pl
 
 from headcount.comparison.study import Findings
 from headcount.comparison.template import cell
-from headcount.evaluation.attackers import COMMERCIAL, PERFECT
-from headcount.evaluation.reidentified import ALL, TELLING
+from headcount.evaluation.reidentified import ALL, COMMERCIAL, PERFECT, TELLING
 from headcount_papers.hawes_rodriguez_2021.accuracy import (
     COUNTY,
     EVERY,

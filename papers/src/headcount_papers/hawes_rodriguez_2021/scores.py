@@ -8,9 +8,7 @@ from math import isfinite, sqrt
 import numpy as np
 import polars as pl
 
-from headcount.attacks.guesses import MODAL, PROPORTIONAL
-from headcount.evaluation.attackers import PERFECT
-from headcount.evaluation.reidentified import RECORDS
+from headcount.evaluation.reidentified import MODAL, PERFECT, PROPORTIONAL, RECORDS
 from headcount_papers.hawes_rodriguez_2021.methods import NONE
 
 KEYS = ("method", "attacker", "universe")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
 from headcount_papers.frame.dwellings import in_dwellings
 
 if TYPE_CHECKING:
-    from headcount.population.dwellings import Households
+    from headcount.population.population import Households
 
 NAME = "hawes-rodriguez-2021"
 SCHEMA = "sex-age38-race7-hispanic"

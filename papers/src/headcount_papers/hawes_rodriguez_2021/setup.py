@@ -9,19 +9,22 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags
-from headcount.attacks.knowledge import Knowledge
-from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.knowledge import Knowledge, knowledge_of_release
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import InputError
-from headcount.evaluation.agreement import agreement
-from headcount.evaluation.attackers import commercial_attacker, perfect_attacker, true_records
-from headcount.evaluation.reidentified import reidentified
+from headcount.evaluation.reidentified import (
+    agreement,
+    commercial_attacker,
+    perfect_attacker,
+    reidentified,
+    true_records,
+)
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, protect
-from headcount.population.dwellings import Households
 from headcount.population.from_households import to_population
+from headcount.population.population import Households
 from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
 from headcount.tabulate import Counts, Tabulated
@@ -93,15 +96,7 @@ class Setup:
         """How many records (leaf units x cells) are those of real people, by size of the block."""
         records = records_of(matrix, Features.of(self.counts.schema))
         found = agreement(records, self.truth, blocks=self.geography.size(self.geography.leaf))
-        return pl.DataFrame(
-            {
-                "blocks": one.blocks,
-                "people": one.people,
-                "records": one.records,
-                "agreeing": one.binned,
-            }
-            for one in found.values()
-        )
+        return found.select("blocks", "people", "records", agreeing="binned")
 
 
 def prepare(households: Households, *, seed: int) -> Setup:

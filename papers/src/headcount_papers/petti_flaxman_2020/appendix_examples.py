@@ -65,8 +65,9 @@ class Example:
         if STATE in codes:
             here = geography.ancestors("state") == codes.index(STATE)
         leaves = np.flatnonzero(here)
-        some = replace(coarsen(counts, STRATA), geography=some_of(geography, leaves)[0])
-        strata = replace(some, matrix=some.matrix[leaves])
+        some = coarsen(counts, STRATA)
+        domain = replace(some.domain, geography=some_of(geography, leaves)[0])
+        strata = replace(some, domain=domain, matrix=some.matrix[leaves])
         return cls(
             place="districts of Washington" if STATE in codes else "all districts",
             strata=Tabulated.of(strata),

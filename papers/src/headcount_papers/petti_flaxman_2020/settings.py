@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
 from headcount.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from headcount.comparison.options import Option, Seed, StudySettings
+from headcount.comparison.study import Option, Seed, StudySettings
 from headcount_papers.frame.dwellings import in_dwellings
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from headcount.attacks.changed_cells import changed_cells
 from headcount.attacks.feasible_intervals import Narrowing, sampled_intervals
 from headcount.attacks.reconstruction import Reconstruct
 from headcount.comparison.cases import Case, Released
-from headcount.evaluation.attacked import attack
-from headcount.evaluation.truth import Truth
+from headcount.evaluation import Truth
+from headcount.evaluation.evaluate import attack
 from headcount.release import Release, TablesRelease
 from headcount.release.changed import ChangeRules
 from headcount_papers.swapping_and_cell_keys.bets import is_small
@@ -65,8 +65,7 @@ def as_tables(release: Release, targets: BetTargets) -> TablesRelease:
     published = tuple(targets.shown(release))
     names = tuple(dict.fromkeys(one.name for one in published))
     return TablesRelease(
-        schema=release.schema,
-        geography=release.geography,
+        domain=release.domain,
         mechanism=release.mechanism,
         guarantee=release.guarantee,
         key_kind=release.key_kind,

@@ -50,8 +50,7 @@ def run(settings: Settings, work: Work) -> Findings:
     """
     data = Tabulated.of(settings.protected)
     methods = ways(settings.tables)
-    schema, geography = data.counts.schema, data.counts.geography
-    published = methods[1].method.changed_tables(schema, geography)
+    published = methods[1].method.on(data.counts.domain).tables
     targets = BetTargets(counts=data.counts, tables=published, seed=settings.seed)
     people = PeopleOf(settings, data)
     about: dict[str, Any] = {

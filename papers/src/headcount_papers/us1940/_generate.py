@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
+from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Population, Quarters
 from headcount.schema import Schema, load_schema
 from headcount_papers.us1940 import figures
 from headcount_papers.us1940._groups import draw_groups
@@ -79,13 +79,13 @@ def us1940(
     chosen = {"nurse_nva_0": nurse_nva_0, "presence": presence}
     population = Population(
         name="".join([name, *(f", {key}=True" for key, wished in chosen.items() if wished), ")"]),
-        schema=schema,
-        geography=geography,
+        domain=Domain(
+            schema, geography, one_person="one person is one of the people who were generated"
+        ),
         unit=np.concatenate([part.unit + at for part, at in zip(parts, start, strict=False)]),
         cell=np.concatenate([part.cell for part in parts]),
         count=np.concatenate([part.count for part in parts]),
         public=True,
-        one_person="one person is one of the people who were generated",
     )
     occupied = np.concatenate([part.occupied for part in parts])
     vacant = np.zeros(len(occupied), dtype=np.int64)  # the file has no vacant unit

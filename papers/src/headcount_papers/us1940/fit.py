@@ -12,8 +12,7 @@ import polars as pl
 from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.evaluation.bias_by_homogeneity import homogeneity_index
-from headcount.population.population import Population
-from headcount.population.quarters import Quarters
+from headcount.population.population import Population, Quarters
 from headcount.schema import load_schema
 from headcount_papers.us1940._codes import CodeSpread
 from headcount_papers.us1940.figures import GROUPS, RACES, counties, published, states

@@ -14,21 +14,26 @@ import numpy as np
 from headcount.addresses import LIMITS, listed, plain
 from headcount.arrays import Flags, Ints
 from headcount.errors import did_you_mean
-from headcount.fields import AtLeast0, Positive, Rate
+from headcount.fields import AtLeast0, Positive, Rate, exact_number
 from headcount.files import write_text_atomic
-from headcount.geography import Geography
 from headcount.mechanisms._changed_tables import Changed, ChangedTables, TablesRun, TrueTable
 from headcount.mechanisms._key_file import (
+    CellWords,
     KeySecret,
     WordArray,
     origin_of_words,
     record_secret,
 )
-from headcount.mechanisms._record_words import CellWords
-from headcount.mechanisms.cell_key.columns import column_row
-from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms._own_tables import TablesDesign
+from headcount.mechanisms.cell_key.lookup import (
+    ByColumn,
+    ByInterval,
+    column_row,
+    raise_zeros,
+    wanted_zeros,
+)
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
-from headcount.mechanisms.cell_key.table_choice import (
+from headcount.mechanisms.cell_key.tables import (
     ONS_KEYS,
     PerturbationFile,
     cycle_of,
@@ -39,14 +44,12 @@ from headcount.mechanisms.cell_key.table_choice import (
     reach,
     settings_digest,
     ten_five,
+    write_columns,
+    write_rows,
 )
-from headcount.mechanisms.cell_key.table_files import write_columns, write_rows
-from headcount.mechanisms.cell_key.zeros import raise_zeros, wanted_zeros
-from headcount.numbers import exact_number
 from headcount.privacy import Guarantee
 from headcount.release.changed import ChangeTable, KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 from headcount.typed import PRESET, from_table
@@ -215,7 +218,7 @@ class CellKey(ChangedTables):
         """Whether the table stays with the curator."""
         return not self.disclose
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """None, and it says so."""
         zeros = (
             "A count of 0 stays 0, so that a published count above 0 says that somebody is there"
@@ -239,9 +242,9 @@ class CellKey(ChangedTables):
             "everybody: fractions of people have no record keys (rounding takes a sample)",
         )
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, design: TablesDesign, counts: Counts) -> tuple[str, ...]:
         """Also say whether the table has other means than 0."""
-        return (*super().check(counts), *_off_means(self.laws))
+        return (*super().check(design, counts), *_off_means(self.laws))
 
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
         """Refuse zeros that would not be raised, and a table that is finer than given keys.
@@ -317,13 +320,13 @@ class CellKey(ChangedTables):
         raises = self.zeros == "balance"
         if not self.disclose:
             return Off(raises_zeros=raises, exact_totals=self.exact_total)
-        told = reach(laws)
+        off = reach(laws)
         return replace(
-            told,
-            down=max(told.down or 0, len(laws) - 1) if raises else told.down,
+            off,
+            down=max(off.down or 0, len(laws) - 1) if raises else off.down,
             raises_zeros=raises,
             exact_totals=self.exact_total,
-            withheld_below=self.below + (told.up or 0) if self.below else None,
+            withheld_below=self.below + (off.up or 0) if self.below else None,
         )
 
     def known_change(self) -> KnownChange:
@@ -336,20 +339,20 @@ class CellKey(ChangedTables):
         return KnownChange(off=off, table=table)
 
     def _words(self, laws: Sequence[ChangeLaw]) -> tuple[str, ...]:
-        told = [
+        said = [
             "Every count is changed by a random amount, which is the same wherever the same people "
             "are counted.",
             "Cells and totals are changed each by itself: tables do not add up, and sums of cells "
             "are further off than a published total.",
         ]
         if self.zeros == "stay":
-            told.append("A cell in which nobody is stays 0.")
+            said.append("A cell in which nobody is stays 0.")
         if self.exact_total:
-            told.append("The total of each table is as it was counted.")
+            said.append("The total of each table is as it was counted.")
         if self.disclose:
             largest = self._facts(laws)["largest_change"]
-            told.append(f"A count is changed by at most {largest}.")
-        return tuple(told)
+            said.append(f"A count is changed by at most {largest}.")
+        return tuple(said)
 
     def _notes(self, origin: str, laws: Sequence[ChangeLaw], digest: str) -> dict[str, float | str]:
         notes: dict[str, float | str] = {

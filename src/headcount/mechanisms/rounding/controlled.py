@@ -24,7 +24,7 @@ Mathematical Programming 105.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +33,13 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.rounding.cells import check_base, check_counts
 from headcount.solve.mip import Program, SolverError, minimise, search
+from headcount.tabulate import Counts
 from headcount.tabulate.additive import Additive
+from headcount.tabulate.linked_tables import all_values, link_tables
+from headcount.tabulate.published import TableCells
 
+TablePlace = tuple[str, str]
+"""A table by its name, and a level."""
 MOST_STEPS = 3
 """Steps beyond the adjacent multiples before tables count as impossible to round."""
 WHOLE = 1e-6
@@ -170,3 +175,17 @@ def _program(additive: Additive, counts: Ints, cells: Ints, *, base: int, wider:
         row_high=right,
         integer=False,
     )
+
+
+def controlled_tables(
+    counts: Counts, made: Sequence[TableCells], *, base: int, lowest: str
+) -> tuple[Mapping[TablePlace, Ints], int, bool]:
+    """Rounded tables by (name, level); the most steps K; whether all were proved the nearest."""
+    values = all_values(counts, tuple(cells.crossed for cells in made), lowest=lowest)
+    found: dict[TablePlace, Ints] = {}
+    steps, proved = 0, True
+    for linked in link_tables(made, counts.geography, lowest=lowest):
+        rounded = round_controlled(linked.additive, linked.gather(values), base=base)
+        steps, proved = max(steps, int(rounded.steps.max(initial=0))), proved & rounded.proved
+        found |= {where: rounded.counts[number] for where, number in linked.number.items()}
+    return found, steps, proved

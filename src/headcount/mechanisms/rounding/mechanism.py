@@ -14,7 +14,6 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import did_you_mean
 from headcount.fields import AtLeast0, AtLeast1
 from headcount.files import write_text_atomic
-from headcount.geography import Geography
 from headcount.mechanisms._changed_tables import (
     Changed,
     ChangedTables,
@@ -22,9 +21,8 @@ from headcount.mechanisms._changed_tables import (
     TrueTable,
     overlapping,
 )
-from headcount.mechanisms._key_file import KeySecret, origin_of_words, record_secret
-from headcount.mechanisms._record_words import CellWords
-from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
+from headcount.mechanisms._key_file import CellWords, KeySecret, origin_of_words, record_secret
+from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
@@ -32,21 +30,21 @@ from headcount.mechanisms.rounding.cells import (
     check_threshold,
     round_cells,
     small_areas,
+    sums_of_detail,
     withheld,
 )
-from headcount.mechanisms.rounding.exact_small_counts import round_small_counts_exactly
-from headcount.mechanisms.rounding.small_counts import SmallCounts, round_small_counts
-from headcount.mechanisms.rounding.together import (
-    controlled_tables,
+from headcount.mechanisms.rounding.controlled import controlled_tables
+from headcount.mechanisms.rounding.small_counts import (
+    SmallCounts,
     inner_cells,
-    sums_of_detail,
+    round_small_counts,
+    round_small_counts_exactly,
     tables_of,
 )
 from headcount.noise import Stream
 from headcount.privacy import Guarantee
 from headcount.release.changed import ChangeTable, KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
-from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 
@@ -130,7 +128,7 @@ class Rounding(ChangedTables):
     def _small_counts(self) -> SmallCounts:
         return SmallCounts(base=self.base, largest=self.largest)
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """None, and it says so."""
         again = {
             "random": "each cell of each table is drawn anew, so that a count that stands in "
@@ -332,21 +330,21 @@ class Rounding(ChangedTables):
             "kept.",
             "small-counts": "Small counts are rounded to base {b}, and all sums are kept.",
         }[self.how]
-        told = [what.format(b=self.base)]
+        said = [what.format(b=self.base)]
         if self.how in BY_CELL and not self.small_only:
-            told.append("Cells and totals are rounded each by itself: tables do not add up.")
+            said.append("Cells and totals are rounded each by itself: tables do not add up.")
         if self.small_only:
-            told.append(
+            said.append(
                 "Only detailed counts below the base are rounded; totals are sums of these."
             )
         if self.below:
             zeros = ", zeros included" if self.withhold_zeros else ""
-            told.append(f"Counts below {self.below} are withheld{zeros}.")
+            said.append(f"Counts below {self.below} are withheld{zeros}.")
         if self.areas:
-            told.append(f"Of units with fewer than {self.areas} people only totals are published.")
+            said.append(f"Of units with fewer than {self.areas} people only totals are published.")
         if weight != 1:
-            told.append(f"The counts are of a sample, times {weight}.")
-        return tuple(told)
+            said.append(f"The counts are of a sample, times {weight}.")
+        return tuple(said)
 
 
 def _whole(cells: TableCells, level: str, values: Ints, off: Off) -> PublishedCells:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 import numpy as np
 
 from headcount.arrays import Flags
+from headcount.domain import Domain
 from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import AtLeast0, AtLeast1, Named, Pairs, Whole
 from headcount.geography import Geography
@@ -20,15 +21,15 @@ from headcount.mechanisms._own_tables import (
     NOTHING,
     GroupsTable,
     Keyed,
+    TableMethod,
+    TablesDesign,
     TablesField,
     cross,
     frozen,
     plain,
 )
-from headcount.mechanisms._table_method import TableMethod
-from headcount.mechanisms.suppression._choice import CostFile, Selector
-from headcount.mechanisms.suppression._pattern import Cost, Withholding
-from headcount.mechanisms.suppression._whole import given_back
+from headcount.mechanisms.suppression._pattern import Cost, CostFile, Selector, Withholding
+from headcount.mechanisms.suppression.complementary import given_back
 from headcount.mechanisms.suppression.rules import (
     TABLES,
     Thresholds,
@@ -203,7 +204,14 @@ class Suppression(TableMethod):
                 expected = f"at most {WIDEST_INTERVAL} with the rule 'complementary'"
                 raise self.bad(place, str(value), expected)
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+    def on(self, domain: Domain) -> TablesDesign:
+        """The tables that a population can make; levels that it does not have are refused."""
+        made = self.made(domain)
+        for cells in (*made, *find_tables(self.whole, domain.schema)):
+            levels_of(cells, domain.geography, self.lowest)
+        return TablesDesign(method=self, domain=domain, guarantee=self.guarantee(), made=made)
+
+    def guarantee(self) -> Guarantee:
         """None, and it says so."""
         published = "every other cell is published as it is"
         if self.rule == "1980":
@@ -239,17 +247,14 @@ class Suppression(TableMethod):
                 "meaning for weighted counts",
             )
 
-    def table_bytes(self, schema: Schema, geography: Geography) -> int:
-        """None: tables are made one by one."""
-        return 0
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse tables that the population cannot make, and levels that it does not have.
+    def check(self, design: TablesDesign, counts: Counts) -> tuple[str, ...]:
+        """Refuse tables that the rule is not for, and cells that cannot be published.
 
         Where cells must be published, the search is made to see that they leave a pattern: what
         is refused then depends on the data.
         """
-        made = self._refuse_unmade(counts)
+        refuse_too_many(counts, name=self.name)
+        made = design.made
         if self.rule == "1980":
             return ()
         for cells in made:
@@ -263,35 +268,29 @@ class Suppression(TableMethod):
         self._withholding.check(made, counts)
         return () if self.own is None else self._all_remarks(made, counts.schema, counts.geography)
 
-    def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
-        refuse_too_many(counts, name=self.name)
-        made = self.made(counts.schema, counts.geography)
-        for cells in (*made, *find_tables(self.whole, counts.schema)):
-            levels_of(cells, counts.geography, self.lowest)
-        return made
-
     def _all_remarks(
         self, made: Sequence[TableCells], schema: Schema, geography: Geography
     ) -> tuple[str, ...]:
         """What will be published, of the schema and the list of units alone."""
-        told = list(self.remarks(made, geography))
-        told.append(f"counts of 1 to {self.thresholds.cell} are too small to publish")
+        said = list(self.remarks(made, geography))
+        said.append(f"counts of 1 to {self.thresholds.cell} are too small to publish")
         if self.tables == AUTO and (left := [name for name in schema.names if name in COLUMNS]):
-            told.append(
+            said.append(
                 f"leaves out {', '.join(left)}: columns of the published files have these names"
             )
         if circle := cross([[axis.role for axis in cells.axes] for cells in made]):
-            told.append(
+            said.append(
                 f"tables by {', '.join(sorted(circle))} cross each other in a circle: what they "
                 "tell together beyond their sums is not covered (docs/suppression.md)"
             )
-        return tuple(told)
+        return tuple(said)
 
     def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+        self, design: TablesDesign, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> TablesOutcome:
         """The tables, less what is withheld: the same in every run."""
-        made = self._refuse_unmade(counts)
+        refuse_too_many(counts, name=self.name)
+        made = design.made
         names = tuple(cells.table.name for cells in made)
         rules = Rules(
             rule=self.rule,
@@ -309,10 +308,10 @@ class Suppression(TableMethod):
                 lowest=self.lowest,
             )
             return TablesOutcome(published, rules)
-        work = context or Context()
-        withheld, witnesses = self._withholding.withheld(made, counts, progress=work.progress)
-        if work.curator is not None:
-            write_witnesses(work.curator / WITNESSES, witnesses)
+        progress = context.progress
+        withheld, witnesses = self._withholding.withheld(made, counts, progress=progress)
+        if context.curator is not None:
+            write_witnesses(context.curator / WITNESSES, witnesses)
         shown = tuple(self._published(counts, made, withheld))
         return TablesOutcome((*shown, *self._whole(counts, shown)), rules)
 

@@ -1,4 +1,4 @@
-"""Pairs by need, then nearest first: who is at risk comes before the others."""
+"""Maximum matching by need, then nearest first: who is at risk comes before the others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._need import couples_for, partners_for, serve
-from headcount.mechanisms.swapping._pair_kernels import pair_groups, take_partners
-from headcount.mechanisms.swapping._settling import settle
+from headcount.compiled import kernel, njit
+from headcount.mechanisms.swapping._need import (
+    Fits,
+    alone,
+    couples_for,
+    forest,
+    partners_for,
+    serve,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,3 +227,160 @@ def _pair_with_rest(
         out[firsts[-1]] = out[seconds[-1]] = True
         left, rest = left[~out[left]], rest[~out[rest]]
     return np.concatenate(firsts), np.concatenate(seconds)
+
+
+def settle(first: Ints, second: Ints, left: Ints, fits: Fits) -> tuple[Ints, Ints, Ints]:
+    """The most pairs of the households given: those of pairs made, and those left over.
+
+    From the finest level upwards, those who stand below a unit and are alone are paired across its
+    children. If one child has more of them than all others together, two of them take the two of a
+    pair that stands wholly in other children. If every level starts from the most pairs of the
+    levels below, no more stay alone than must (the formula of ``_need``): nobody is left over in
+    one child while somebody in another is paired with anybody but one of that child.
+
+    Pairs stay where they can. Only where breaking some up is not enough is a whole group paired
+    anew, nearest first.
+    """
+    if len(left) < 2:
+        return first, second, left
+    both = np.concatenate([first, second, left])
+    groups, fewest = alone(both, fits)
+    many = np.bincount(np.searchsorted(groups, fits.group[left]), minlength=len(groups))
+    poor = np.isin(fits.group, groups[many > fewest])
+    if not poor[left].any():
+        return first, second, left
+    kept = ~poor[first]
+    rows = both[poor[both]]
+    mate = np.full(len(fits.group), -1, dtype=np.int64)
+    mate[first], mate[second] = second, first
+    _mend(rows, mate, fits)
+    worse = _still_poor(rows, mate, fits)
+    mate[worse] = -1
+    _mend(worse, mate, fits)
+    lower = rows[mate[rows] > rows]
+    return (
+        np.concatenate([first[kept], lower]),
+        np.concatenate([second[kept], mate[lower]]),
+        np.concatenate([left[~poor[left]], rows[mate[rows] < 0]]),
+    )
+
+
+def _still_poor(rows: Ints, mate: Ints, fits: Fits) -> Ints:
+    """Those rows in whose group more are alone than must be."""
+    groups, fewest = alone(rows, fits)
+    at = np.searchsorted(groups, fits.group[rows])
+    many = np.bincount(at[mate[rows] < 0], minlength=len(groups))
+    return rows[(many > fewest)[at]]
+
+
+def _mend(rows: Ints, mate: Ints, fits: Fits) -> None:
+    """Go up the trees of some rows once, and note new pairs in ``mate``."""
+    trees = forest(fits, rows)
+    unit = np.full(len(fits.group), -1, dtype=np.int64)
+    for level in reversed(trees.levels):
+        order = np.argsort(level, kind="stable")
+        order = order[level[order] >= 0]  # units of one parent have neighbouring numbers
+        unit[rows] = level
+        below, child = rows[order], level[order]
+        above = trees.parent[child]
+        single = mate[below] < 0
+        found = np.full(np.count_nonzero(single), -1, dtype=np.int64)
+        pair_groups(above[single], child[single], found)
+        joined = np.flatnonzero(found >= 0)
+        mate[below[single][joined]] = below[single][found[joined]]
+        _break_up(below, above, unit, trees.parent, mate)
+
+
+@kernel
+def _break_up(below: Ints, above: Ints, unit: Ints, parent: Ints, mate: Ints) -> None:
+    """Pairs in other children give their two to two who are left over in one child.
+
+    ``below`` are sorted by the unit ``above``; those left over there stand in one of its children.
+    """
+    low, rows = 0, len(below)
+    alone = np.empty(rows, dtype=np.int64)
+    while low < rows:
+        high, many = low, 0
+        while high < rows and above[high] == above[low]:
+            if mate[below[high]] < 0:
+                alone[many] = below[high]
+                many += 1
+            high += 1
+        i = low
+        while i < high and many > 1:
+            one, other = below[i], mate[below[i]]
+            i += 1
+            if other < 0 or unit[other] < 0 or parent[unit[other]] != above[low]:
+                continue
+            if unit[one] == unit[alone[0]] or unit[other] == unit[alone[0]]:
+                continue
+            many -= 2
+            mate[one], mate[alone[many]] = alone[many], one
+            mate[other], mate[alone[many + 1]] = alone[many + 1], other
+        low = high
+
+
+@kernel
+def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
+    """As many pairs as each group allows; rows are sorted by group, then by place.
+
+    A place with at most half of a group's n members: the member at i and the one at i + ceil(n/2)
+    are never in the same place. A place with more: each of the others gets one of its members.
+    Either way no pairing of the group has more pairs.
+    """
+    low, rows = 0, len(group)
+    while low < rows:
+        high, run, widest, widest_at = low, low, 0, low
+        while high < rows and group[high] == group[low]:
+            if place[high] != place[run]:
+                run = high
+            if high - run + 1 > widest:
+                widest, widest_at = high - run + 1, run
+            high += 1
+        size = high - low
+        others = size - widest
+        if widest <= others:
+            apart = size - size // 2
+            for i in range(low, low + size // 2):
+                mate[i], mate[i + apart] = i + apart, i
+        else:
+            for i in range(others):
+                other = low + i if low + i < widest_at else low + i + widest
+                mate[widest_at + i], mate[other] = other, widest_at + i
+        low = high
+
+
+@kernel
+def take_partners(
+    low: Ints, high: Ints, skip_from: Ints, skip_to: Ints, start: Ints, offered: int
+) -> Ints:
+    """One partner for each seeker, from ``start`` on and round again within its group.
+
+    Rows offered are low to high for a seeker's group; those from ``skip_from`` to ``skip_to``
+    are in its own place. ``free[i]`` leads to the first row at or after i that is not taken.
+    """
+    free = np.arange(offered + 1)
+    chosen = np.full(len(low), -1, dtype=np.int64)
+    for seeker in range(len(low)):
+        for turn in range(2):
+            at = start[seeker] if turn == 0 else low[seeker]
+            end = high[seeker] if turn == 0 else start[seeker]
+            at = first_free(free, at)
+            if skip_from[seeker] <= at < skip_to[seeker]:
+                at = first_free(free, skip_to[seeker])
+            if at < end:
+                chosen[seeker] = at
+                free[at] = at + 1
+                break
+    return chosen
+
+
+@njit
+def first_free(free: Ints, at: int) -> int:
+    """Follow the links from ``at`` to the end, and shorten them on the way."""
+    end = at
+    while free[end] != end:
+        end = free[end]
+    while free[at] != end:
+        free[at], at = end, free[at]
+    return end

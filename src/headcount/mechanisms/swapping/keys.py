@@ -14,9 +14,9 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Named, Pairs, Rate
 from headcount.geography import Geography
-from headcount.population.dwellings import Households, adults
+from headcount.population.population import Households, adults
 from headcount.privacy.loss import exact
-from headcount.schema.combine import combine
+from headcount.schema.schema import combine
 
 SIZE, ADULTS = "size", "adults"
 """Parts of a key that are counted: people in the household, and those of 18 or more."""

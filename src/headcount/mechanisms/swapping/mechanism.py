@@ -8,14 +8,20 @@ from typing import Any, Self
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
+from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
-from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
-from headcount.mechanisms.swapping._fits import Fits
-from headcount.mechanisms.swapping._moving import HouseholdStep, move, some_households
-from headcount.mechanisms.swapping._need import alone
+from headcount.mechanisms._base import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
+from headcount.mechanisms.swapping._need import Fits, alone
 from headcount.mechanisms.swapping._pairing import Stage, SwapPairs, choose_pairs
+from headcount.mechanisms.swapping.households import (
+    HouseholdStep,
+    Swapped,
+    make_report,
+    move,
+    some_households,
+)
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
     SIZE,
@@ -30,12 +36,10 @@ from headcount.mechanisms.swapping.keys import (
     share,
     some_apart,
 )
-from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_risk, standing
 from headcount.population import Population
-from headcount.population.dwellings import Households
-from headcount.schema import Schema
-from headcount.schema.attribute import first_repeated
+from headcount.population.population import Households
+from headcount.schema.schema import first_repeated
 from headcount.typed import PRESET, from_table
 
 LARGEST_CODE = 1 << 62
@@ -113,10 +117,11 @@ class HouseholdSwapping(HouseholdStep):
         """With the settings of a preset, but for the keys that are given."""
         return from_table(cls, {PRESET: name, **keys}, source="swapping")
 
-    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
+    def preserves(self, domain: Domain) -> tuple[Preserved, ...]:
         """All within the level that nobody leaves, and in each leaf what partners share."""
-        leaf, whole = geography.leaf, geography.levels[self._depths(geography).within]
-        kept = [*super().preserves(schema, geography), Preserved(EVERYTHING, whole)]
+        leaf, geography = domain.leaf, domain.geography
+        whole = geography.levels[self._depths(geography).within]
+        kept = [*super().preserves(domain), Preserved(EVERYTHING, whole)]
         if self.size_noise is None:
             if self.key:
                 kept.append(Preserved(HOUSEHOLDS, leaf, self.key))

@@ -10,7 +10,7 @@ import numpy as np
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
 from headcount.fields import AtLeast0
-from headcount.population.dwellings import Households
+from headcount.population.population import Households
 
 WIDEST_TABLE = 1 << 24
 """Groups up to which counts are kept in a plain table, 128 MB of it."""

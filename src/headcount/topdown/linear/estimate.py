@@ -20,16 +20,60 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
+from types import TracebackType
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Floats, Ints, scratch_file
 from headcount.tabulate import Query
 from headcount.topdown.linear.components import Component, Components
-from headcount.topdown.linear.kinds import NoiseTree
-from headcount.topdown.linear.known import complement, largest, pseudo_inverse, spanned
-from headcount.topdown.linear.rows import KeptRows
+from headcount.topdown.linear.matrices import complement, largest, pseudo_inverse, spanned
+from headcount.topdown.linear.noise_tree import NoiseTree
 from headcount.topdown.linear.tree import ComponentErrors, alike
+
+IN_MEMORY = 1 << 23
+"""Numbers that are left in memory: 64 MiB."""
+
+
+class KeptRows:
+    """Rows of numbers of one width, each 0 until it is written: in memory, or in a file if many."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self._width = width
+        self._few: Floats | None = None
+        if rows * width <= IN_MEMORY:
+            self._few = np.zeros((rows, width))
+        else:
+            self._context = scratch_file()
+            self._file = self._context.__enter__()
+            self._file.truncate(rows * width * 8)
+
+    def __enter__(self) -> KeptRows:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._few is None:
+            self._context.__exit__(kind, error, trace)
+
+    def __getitem__(self, rows: range) -> Floats:
+        if self._few is not None:
+            return self._few[rows.start : rows.stop]
+        self._file.seek(rows.start * self._width * 8)
+        read = self._file.read(len(rows) * self._width * 8)
+        return np.frombuffer(read, dtype=np.float64).reshape(len(rows), self._width)
+
+    def __setitem__(self, rows: range, values: Floats) -> None:
+        if self._few is not None:
+            self._few[rows.start : rows.stop] = values
+            return
+        self._file.seek(rows.start * self._width * 8)
+        self._file.write(np.ascontiguousarray(values, dtype=np.float64).data)
+
 
 Answered = Callable[[int, str, range], Floats | Ints]
 """Answers of some units at a depth to a query: units x answers, in the query's own order."""
@@ -229,12 +273,12 @@ class BestEstimates:
         """Z of some units, and what is exact of them."""
         level = self._tree.levels[depth]
         some = slice(units.start, units.stop)
-        kind = (
+        noise = (
             np.zeros(len(units), dtype=np.int64) if level.of_unit is None else level.of_unit[some]
         )
         found = np.zeros((len(units), self._width))
         for query in dict.fromkeys(name for one in level.weights for name in one):
-            weight = np.array([one.get(query, 0.0) for one in level.weights])[kind]
+            weight = np.array([one.get(query, 0.0) for one in level.weights])[noise]
             found += weight[:, None] * self._projected(depth, query, units)
         return found, {query: self._projected(depth, query, units) for query in level.exact}
 
@@ -294,11 +338,11 @@ class _Estimator:
         exact: Mapping[str, Floats],
     ) -> Floats:
         """X of some units at a depth, from the sum of their children's."""
-        level, kinds = self._tree.levels[depth], self._tree.kinds[depth]
+        level, classes = self._tree.levels[depth], self._tree.classes[depth]
         known, found = self._errors.levels[depth], np.empty_like(right)
         precisions = self._errors.precisions(level)
-        of_unit = kinds.of_unit[units.start : units.stop]
-        for (number, noise), own in alike(known.together[of_unit], kinds.noise[of_unit]):
+        of_unit = classes.of_unit[units.start : units.stop]
+        for (number, noise), own in alike(known.together[of_unit], classes.noise[of_unit]):
             unknown = self._errors.basis(number)
             start = self._start(
                 before[own],

@@ -1,4 +1,4 @@
-"""How exact the best linear estimate is at every level of a tree of places, from its noise alone.
+"""Covariances of the best linear estimates (GLS) of a tree of places, from its noise alone.
 
 With own precision H_u and children j, from the leaves up (all matrices on one component):
 
@@ -14,8 +14,8 @@ where
     p     the parent of j
 
 The estimates themselves go the same way. A query may be exact at a level, and a unit may have no
-answers: see known.py. Kinds of units are done once (kinds.py): S and C depend on a unit's kind
-alone, and V, which is linear in that of the parent, is averaged over the units of a kind.
+answers: see matrices.py. Equivalent units are done once (noise_tree.py): S and C depend on a unit's
+class alone, and V, which is linear in that of the parent, is averaged over the units of a class.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.topdown.linear.components import Component, Components
-from headcount.topdown.linear.kinds import Kinds, LevelNoise, NoiseTree
-from headcount.topdown.linear.known import (
+from headcount.topdown.linear.matrices import (
     NOTHING,
     Known,
     complement,
     largest,
     nothing_known,
     pseudo_inverse,
+    refuse_beyond_memory,
     spanned,
     symmetric,
     without_rounding,
 )
-from headcount.topdown.linear.limits import refuse_beyond_memory
+from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree, UnitClasses
 
 EQUAL = 9
 """Matrices of counts of cells that agree in so many decimals are equal."""
@@ -70,7 +70,7 @@ class Directions:
 
 @dataclass(frozen=True, eq=False)
 class LevelKnown:
-    """What the answers of units and of those below say, for each kind, on one component.
+    """What the answers of units and of those below say, for each class, on one component.
 
     where
         covariance   S
@@ -92,7 +92,7 @@ class Gains:
     """What children make of their parent's estimate, for links that are alike.
 
     where
-        links    positions of links between kinds
+        links    positions of links between classes
         gain     A
         shared   the part N_j N_j' K^+ of it, of children that are unknown along some directions
         stays    a basis of what stays unknown of the child whatever is known of the parent
@@ -110,10 +110,10 @@ class ComponentErrors:
     def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
         self._tree, self.size = tree, component.size
         self._component, self._components = component, components
-        # S, C and its inverse of each kind, and what each link gains.
-        held = sum(3 * len(one.noise) + len(one.parent) for one in tree.kinds)
-        many = sum(len(one.noise) for one in tree.kinds)
-        refuse_beyond_memory(held, self.size, of=f"{many:,} kinds of units")
+        # S, C and its inverse of each class, and what each link gains.
+        held = sum(3 * len(one.noise) + len(one.parent) for one in tree.classes)
+        many = sum(len(one.noise) for one in tree.classes)
+        refuse_beyond_memory(held, self.size, of=f"{many:,} classes of units")
         self._directions = Directions(self.size)
         self._link_gains: dict[int, Floats] = {}
         self._inverses: dict[int, Floats] = {}
@@ -143,20 +143,20 @@ class ComponentErrors:
         return spanned(np.hstack([np.zeros((self.size, 1)), *known]))
 
     def _joined(self, depth: int, below: LevelKnown | None) -> LevelKnown:
-        """A level's kinds, from those of the level below."""
-        kinds, size = self._tree.kinds[depth], self.size
-        many = len(kinds.noise)
+        """A level's classes, from those of the level below."""
+        classes, size = self._tree.classes[depth], self.size
+        many = len(classes.noise)
         if below is None:
             children = np.zeros((many, size, size))
             numbers = np.zeros((many, 1), dtype=np.int64)
             together = np.full(many, self._directions.number(np.eye(size)))
         else:
-            children, numbers, together = self._summed(kinds, below)
+            children, numbers, together = self._summed(classes, below)
         level = self._tree.levels[depth]
         precisions, exact = self.precisions(level), self._exact(level)
         covariance = np.empty((many, size, size))
         unknown = np.empty(many, dtype=np.int64)
-        for (noise, number), own in alike(kinds.noise, together):
+        for (noise, number), own in alike(classes.noise, together):
             before = self._below(children[own], number, leaf=below is None)
             after = before.with_exact(exact).with_answers(precisions[noise])
             covariance[own] = after.covariance
@@ -173,18 +173,22 @@ class ComponentErrors:
             return Known(children, known, unknown)
         return Known(known.T @ children @ known, known, unknown)
 
-    def _summed(self, kinds: Kinds, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
+    def _summed(self, classes: UnitClasses, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
         """Sums over children, how many have which unknown directions, and what these span."""
-        adding = _by_link(kinds, kinds.times, len(below.unknown))
+        adding = _by_link(classes, classes.times, len(below.unknown))
         children = _times(adding, below.covariance)
         flags = below.unknown[:, None] == np.arange(len(self._directions.bases))
         numbers = np.asarray(adding @ flags.astype(np.int64))
-        together = np.zeros(len(kinds.first), dtype=np.int64)
+        together = np.zeros(len(classes.first), dtype=np.int64)
         if below.unknown.any():
             patterns, which = np.unique(numbers > 0, axis=0, return_inverse=True)
             spans = [self._directions.together(np.flatnonzero(one)) for one in patterns]
             together = np.array(spans, dtype=np.int64)[which.reshape(-1)]
         return children, numbers, together
+
+    def _around(self, depth: int) -> tuple[UnitClasses, LevelKnown, LevelKnown]:
+        """The classes above a level, with their links to its own; what is known of both levels."""
+        return self._tree.classes[depth - 1], self.levels[depth], self.levels[depth - 1]
 
     def gains(self, depth: int) -> Iterator[Gains]:
         """The gains of a level's units, for the links of the level above.
@@ -196,12 +200,12 @@ class ComponentErrors:
         where N_j is a basis of what is unknown in j, R one of what is known in every child, and C_R
         is C there. What one child alone does not know is known from the parent and the others.
         """
-        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        classes, here, above = self._around(depth)
         inverse = self._inverse(depth - 1)
-        unknown, times = here.unknown[kinds.child], above.below[kinds.parent]
+        unknown, times = here.unknown[classes.child], above.below[classes.parent]
         for (number, *many), own in alike(unknown, *times.T[1:]):
-            parent, basis = kinds.parent[own], self.basis(number)
-            gain = here.covariance[kinds.child[own]] @ inverse[parent]
+            parent, basis = classes.parent[own], self.basis(number)
+            gain = here.covariance[classes.child[own]] @ inverse[parent]
             shared, stays = np.zeros((self.size, self.size)), basis
             if number:
                 bases = [self.basis(k) for k in range(1, len(many) + 1)]
@@ -216,9 +220,9 @@ class ComponentErrors:
             yield Gains(own, gain, shared, stays)
 
     def link_gains(self, depth: int) -> Floats:
-        """A of every link to a level's kinds."""
+        """A of every link to a level's classes."""
         if depth not in self._link_gains:
-            links = len(self._tree.kinds[depth - 1].parent)
+            links = len(self._tree.classes[depth - 1].parent)
             found = np.empty((links, self.size, self.size))
             for one in self.gains(depth):
                 found[one.links] = one.gain
@@ -227,14 +231,14 @@ class ComponentErrors:
 
     def links(self, depth: int, units: Ints) -> Ints:
         """The link of some units at a depth to their parents."""
-        links = self._tree.kinds[depth - 1]
+        links = self._tree.classes[depth - 1]
         parent = links.of_unit[self._tree.parents[depth][units]]
-        child = self._tree.kinds[depth].of_unit[units]
+        child = self._tree.classes[depth].of_unit[units]
         return links.link(parent, child, len(self.levels[depth].unknown))
 
     def unknown_of(self, depth: int, links: Ints, above: Ints) -> Ints:
         """The number of what is unknown of some units, by their links, from that of parents."""
-        group = np.empty(len(self._tree.kinds[depth - 1].parent), dtype=np.int64)
+        group = np.empty(len(self._tree.classes[depth - 1].parent), dtype=np.int64)
         gains = list(self.gains(depth))
         for number, one in enumerate(gains):
             group[one.links] = number
@@ -245,7 +249,7 @@ class ComponentErrors:
         return found
 
     def _inverse(self, depth: int) -> Floats:
-        """R C_R^-1 R' of each kind at a depth."""
+        """R C_R^-1 R' of each class at a depth."""
         if depth not in self._inverses:
             self._inverses[depth] = self._inverted(self.levels[depth])
         return self._inverses[depth]
@@ -261,7 +265,7 @@ class ComponentErrors:
         return inverse
 
     def down(self) -> Iterator[tuple[int, Floats, Ints]]:
-        """Each depth with the mean V of every kind, and the number of what is unknown of some."""
+        """Each depth with the mean V of every class, and the number of what is unknown of some."""
         covariance, unknown = self.levels[0].covariance, self.levels[0].unknown
         yield 0, covariance, unknown
         for depth in range(1, len(self.levels)):
@@ -269,7 +273,7 @@ class ComponentErrors:
             yield depth, covariance, unknown
 
     def _given_parents(self, depth: int, above: Floats, unknown_above: Ints) -> tuple[Floats, Ints]:
-        """The mean V of a level's kinds, from that of their parents' kinds.
+        """The mean V of a level's classes, from that of their parents' classes.
 
         Of children that are known in every direction it is
 
@@ -278,29 +282,29 @@ class ComponentErrors:
         over their parents. Where one child is nearly all of C_p the second mean would be a
         difference of equals, and has its own form (``given_parent``), link by link.
         """
-        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
-        own_units = self._tree.kinds[depth].units
-        share = kinds.units[kinds.parent] * kinds.times / own_units[kinds.child]
+        classes, here = self._tree.classes[depth - 1], self.levels[depth]
+        own_units = self._tree.classes[depth].units
+        share = classes.units[classes.parent] * classes.times / own_units[classes.child]
         unknown = np.zeros(len(own_units), dtype=np.int64)
-        apart = self._nearly_alone(depth) | (here.unknown[kinds.child] > 0)
+        apart = self._nearly_alone(depth) | (here.unknown[classes.child] > 0)
         inverse, s = self._inverse(depth - 1), here.covariance
-        mean = _by_link(kinds, np.where(apart, 0.0, share), len(own_units)).T
+        mean = _by_link(classes, np.where(apart, 0.0, share), len(own_units)).T
         shares = mean @ np.ones(len(inverse))
         covariance = s @ _times(mean, inverse @ above @ inverse - inverse) @ s
         covariance += shares[:, None, None] * s
         if apart.any():
             self._add_apart(depth, np.where(apart, share, 0.0), above, covariance)
         for one in self.gains(depth) if here.unknown.any() else ():
-            parent, child = kinds.parent[one.links], kinds.child[one.links]
+            parent, child = classes.parent[one.links], classes.child[one.links]
             if here.unknown[child[0]]:
                 self._add_unsure(one, parent, child, unknown_above, unknown)
         return covariance, unknown
 
     def _add_apart(self, depth: int, share: Floats, above: Floats, covariance: Floats) -> None:
         """Add V of some children, link by link: those that have a share."""
-        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
+        classes, here = self._tree.classes[depth - 1], self.levels[depth]
         links = np.flatnonzero(share)
-        parent, child = kinds.parent[links], kinds.child[links]
+        parent, child = classes.parent[links], classes.child[links]
         own, others = here.covariance[child], self.others(depth, links)
         if here.unknown.any():
             gain = self.link_gains(depth)[links]
@@ -319,36 +323,36 @@ class ComponentErrors:
             unknown[child[own]] = self._directions.number(spanned(np.hstack(unsure)))
 
     def others(self, depth: int, links: Ints) -> Floats:
-        """For some links to a level's kinds the sum of S over the child's siblings, C_p - S_j.
+        """For some links to a level's classes the sum of S over the child's siblings, C_p - S_j.
 
         Where one child is far less exact than its siblings the difference would lose what they
         are: there it is added up anew.
         """
-        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
-        own = here.covariance[kinds.child[links]]
-        found: Floats = above.children[kinds.parent[links]] - own
+        classes, here, above = self._around(depth)
+        own = here.covariance[classes.child[links]]
+        found: Floats = above.children[classes.parent[links]] - own
         alone = np.flatnonzero(self._nearly_alone(depth)[links])
         if len(alone):
-            which, link = kinds.links(kinds.parent[links[alone]])
-            times = kinds.times[link] - (link == links[alone[which]])
-            parts = here.covariance[kinds.child[link]] * times[:, None, None]
+            which, link = classes.links(classes.parent[links[alone]])
+            times = classes.times[link] - (link == links[alone[which]])
+            parts = here.covariance[classes.child[link]] * times[:, None, None]
             first = np.searchsorted(which, np.arange(len(alone)))
             found[alone] = np.add.reduceat(parts, first, axis=0)
         return found
 
     def _nearly_alone(self, depth: int) -> Flags:
         """For each link whether the child has nearly all of C_p on some coordinate."""
-        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        classes, here, above = self._around(depth)
         own, whole = (np.einsum("nii->ni", one) for one in (here.covariance, above.children))
         few = (NEARLY_ALL * whole < own.max(axis=0)).any(axis=1)  # no child has more than that
-        found: Flags = (kinds.times == 1) & few[kinds.parent]
+        found: Flags = (classes.times == 1) & few[classes.parent]
         some = np.flatnonzero(found)
-        most = own[kinds.child[some]] > NEARLY_ALL * whole[kinds.parent[some]]
+        most = own[classes.child[some]] > NEARLY_ALL * whole[classes.parent[some]]
         found[some] = most.any(axis=1)
         return found
 
     def mean_variances(self, spreads: Floats, covariance: Floats, unknown: Ints) -> Floats:
-        """trace(spread V) of each kind and spread; infinite where that depends on what is unknown.
+        """trace(spread V) of each class and spread; infinite where that depends on what is unknown.
 
         where
             spreads   one for each query: queries x size x size
@@ -376,18 +380,18 @@ def given_parent(above: Floats, others: Floats, own: Floats, gain: Floats) -> Fl
     return symmetric(gain @ (above + others) @ back + rest @ own @ rest_back)
 
 
-def _by_link(kinds: Kinds, numbers: Floats | Ints, children: int) -> Any:
-    """Numbers of links as a sparse matrix, kinds x kinds of children; links are in its order."""
+def _by_link(classes: UnitClasses, numbers: Floats | Ints, children: int) -> Any:
+    """Numbers of links as a sparse matrix, classes x those of children; links are in its order."""
     from scipy.sparse import csr_array
 
-    ends = np.append(kinds.first, len(kinds.child))
-    return csr_array((numbers, kinds.child, ends), shape=(len(kinds.first), children))
+    ends = np.append(classes.first, len(classes.child))
+    return csr_array((numbers, classes.child, ends), shape=(len(classes.first), children))
 
 
-def _times(matrix: Any, kinds: Floats) -> Floats:
-    """A sparse matrix times a matrix of each kind."""
-    found: Floats = np.asarray(matrix @ kinds.reshape(len(kinds), -1))
-    return found.reshape(-1, *kinds.shape[1:])
+def _times(matrix: Any, classes: Floats) -> Floats:
+    """A sparse matrix times a matrix of each class."""
+    found: Floats = np.asarray(matrix @ classes.reshape(len(classes), -1))
+    return found.reshape(-1, *classes.shape[1:])
 
 
 def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
@@ -405,27 +409,17 @@ def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
         yield tuple(int(one[row]) for one in columns), own
 
 
-def kind_variances(
-    tree: NoiseTree, components: Components, queries: Sequence[str]
-) -> Mapping[tuple[int, str], Floats]:
-    """For each depth and query the mean variance of the answers' best linear estimates, by kind."""
-    found: dict[tuple[int, str], Floats] = {}
-    for errors, asked, spreads in _used(tree, components, queries):
-        for depth, covariance, unknown in errors.down():
-            parts = errors.mean_variances(spreads, covariance, unknown)
-            for query, part in zip(asked, parts.T, strict=True):
-                found[depth, query] = found.get((depth, query), 0.0) + part
-    return found
-
-
 def level_variances(
     tree: NoiseTree, components: Components, queries: Sequence[str]
 ) -> Mapping[tuple[int, str], float]:
-    """The same as means over all units of a depth: V is averaged first, which is far less work."""
+    """For each depth and query the mean variance of the answers' best linear estimates, over units.
+
+    V is averaged over units first, which is far less work.
+    """
     found: dict[tuple[int, str], float] = {}
     for errors, asked, spreads in _used(tree, components, queries):
         for depth, covariance, unknown in errors.down():
-            units = tree.kinds[depth].units
+            units = tree.classes[depth].units
             mean = np.tensordot(units / units.sum(), covariance, axes=1)
             numbers = np.unique(unknown)  # infinite if it is so in any unit
             every = errors.mean_variances(

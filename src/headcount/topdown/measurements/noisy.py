@@ -23,21 +23,6 @@ from headcount.release.store import schema_from_json
 from headcount.schema import Recode, Schema
 from headcount.storage import Storage
 from headcount.tabulate import CELLS, Query, every_cell
-from headcount.topdown.measurements._files import (
-    Described,
-    folder_of,
-    level_folders,
-    opened,
-    refuse_two_runs,
-    table_files,
-)
-from headcount.topdown.measurements._places import (
-    codes_in,
-    described_places,
-    in_parts,
-    tabulated,
-    tree_of_codes,
-)
 from headcount.topdown.measurements._rows import MISSING, RowKind, TableRows, index_rows
 from headcount.topdown.measurements.form import (
     ANSWERS,
@@ -49,6 +34,17 @@ from headcount.topdown.measurements.form import (
     TOGETHER,
     WITHOUT_ROWS,
     QueryNames,
+    codes_in,
+    described_places,
+    description,
+    folder_of,
+    in_parts,
+    level_folders,
+    opened,
+    refuse_two_runs,
+    table_files,
+    tabulated,
+    tree_of_codes,
 )
 from headcount.topdown.solve.batch import NO_BOUND
 
@@ -230,8 +226,8 @@ def read_measurements(
     if (places := described_places(folder)) is not None:
         published, about = places
         tree = published.spine or published
-        schema = schema_from_json(about.said["schema"])
-        source = _Source(folder, folders, tree.levels, about.said)
+        schema = schema_from_json(about["schema"])
+        source = _Source(folder, folders, tree.levels, about)
     else:
         if schema is None or not levels:
             raise InputError(
@@ -288,7 +284,7 @@ class _Source:
 
     def about(self, level: str) -> dict[str, Any]:
         """What the files of a level say of it."""
-        return Described.by(self.files(level)[0]).said if self.files(level) else {}
+        return description(self.files(level)[0]) if self.files(level) else {}
 
     def codes(self) -> dict[str, Any]:
         """The units of each level: those that have constraints."""
@@ -336,7 +332,7 @@ def _indexed(
     workspace: Storage | None,
 ) -> LevelRows:
     answers, constraints = source.tables(level)
-    kind_of = _Kinds(source.folder, level, schema, names)
+    kind_of = _RowKinds(source.folder, level, schema, names)
     if not answers and not constraints and level not in source.said.get(WITHOUT_ROWS, ()):
         raise InputError(
             str(source.folder),
@@ -369,7 +365,7 @@ def _indexed(
 
 
 @dataclass(frozen=True)
-class _Kinds:
+class _RowKinds:
     """Which kind a row of a level is; what nobody knows is refused."""
 
     folder: Path

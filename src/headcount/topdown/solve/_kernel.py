@@ -1,4 +1,4 @@
-"""Least squares of one parent after another, compiled. Loads numba."""
+"""Least squares of one parent after another, compiled."""
 
 from __future__ import annotations
 
@@ -6,11 +6,26 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import inlined, kernel, njit
-from headcount.topdown.solve._held import held_slots, in_band
-from headcount.topdown.solve._newton import IMPOSSIBLE, SOLVED, STUCK, newton
-from headcount.topdown.solve._pack import FEASIBLE, PROXIMAL_FAMILY, pack
-from headcount.topdown.solve._reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
-from headcount.topdown.solve._ssn import Free, primal
+from headcount.topdown.solve._newton import (
+    IMPOSSIBLE,
+    SOLVED,
+    STUCK,
+    held_slots,
+    in_band,
+    newton,
+    primal,
+)
+from headcount.topdown.solve._pack import (
+    FEASIBLE,
+    HIGH,
+    LOW,
+    MARGIN,
+    PROXIMAL_FAMILY,
+    STAND_IN,
+    WEIGHT,
+    Free,
+    pack,
+)
 from headcount.topdown.solve.batch import NO_BOUND, BatchArrays
 
 SMOOTHING = (0.5, 0.1, 0.0, 5.0)
@@ -133,15 +148,15 @@ def start_centres(free: Free) -> bool:
 def highest(free: Free) -> float:
     """More than the objective of any answer: each square at the worse end of its range."""
     weight, target, slots, start = free.weight, free.target, free.slots, free.start
-    bound, most, room = 0.0, np.empty(target.size), np.zeros(slots.shape[1])
+    bound, most, capacity = 0.0, np.empty(target.size), np.zeros(slots.shape[1])
     for e in range(free.total.size):
         for v in range(start[e], start[e + 1]):
             most[v] = free.total[e]
             bound += max((0.5 * weight[v] * most[v] - target[v]) * most[v], 0.0)
     for i in range(free.who.size):
-        room[free.where[i]] += most[free.who[i]]
+        capacity[free.where[i]] += most[free.who[i]]
     for s in range(slots.shape[1]):
-        low, high = max(slots[LOW, s], 0.0), min(slots[HIGH, s], room[s])
+        low, high = max(slots[LOW, s], 0.0), min(slots[HIGH, s], capacity[s])
         worst = max(abs(low - slots[MARGIN, s]), abs(high - slots[MARGIN, s]))
         bound += 0.5 * slots[WEIGHT, s] * worst * worst
     return bound

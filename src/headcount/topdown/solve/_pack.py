@@ -1,31 +1,59 @@
-"""One parent's problem without what is already decided, in local arrays. Loads numba."""
+"""One parent's least squares in local arrays: without what is decided, and with few slots.
+
+A slot is a group of a family in one child. Most need no price of their own: those of one variable,
+and those with the same variables as another. Most children have no group quarters; there a cell of
+the marginal over everything but the type is one variable, and the total is the same sum as the
+households. Without these the problem is many times smaller and far better conditioned.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import ZERO, njit
-from headcount.topdown.solve._reduce import (
-    COUNT,
-    HIGH,
-    LOW,
-    MARGIN,
-    STAND_IN,
-    WEIGHT,
-    Slots,
-    absorb,
-    merge,
-    renumber,
-)
-from headcount.topdown.solve._ssn import Free
 from headcount.topdown.solve.batch import NO_BOUND, BatchArrays
+
+# The rows of a table of slots: the slot's weight and noisy answer, its bounds, whether the weight
+# only stands in for 0, its number of variables.
+WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
+
+Slots = NDArray[np.uint32]
+Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
 
 FEASIBLE, INFEASIBLE = 0, 1
 PROXIMAL_FAMILY = 1e-3
 PROXIMAL_DETAIL = 1e-2
+
+
+class Free(NamedTuple):
+    """A parent's free problem in the words of ``_newton``.
+
+    where
+        source       the batch's variable behind each v
+        start        entry e has the variables start[e] : start[e + 1]
+        total        total_e
+        weight       w_v, and ``give`` = 1 / w_v
+        target       b_v
+        stand_in     the part of w_v that only stands in for a weight of 0
+        who, where   the pairs (variable, slot) of which Q is made
+        slots        a table of the slots, with the rows above
+    """
+
+    source: NDArray[np.int64]
+    start: Starts
+    total: Floats
+    weight: Floats
+    give: Floats
+    target: Floats
+    stand_in: Floats
+    who: Slots
+    where: Slots
+    slots: Floats
+    is_root: bool
 
 
 class Choices(NamedTuple):
@@ -49,7 +77,7 @@ class FoundSlots(NamedTuple):
     """Slots as they are met: child and group of each, what it could hold, what is decided."""
 
     place: Ints
-    room: Floats
+    capacity: Floats
     decided: Floats
     table: Floats
 
@@ -119,7 +147,7 @@ def number_slots(
     number[place] is the slot at place = child * width + group, or -1. Of each slot: how many free
     variables it has, how much they could hold at most, and how much is decided already.
     """
-    place, room, decided, count = found.place, found.room, found.decided, found.table[COUNT]
+    place, capacity, decided, count = found.place, found.capacity, found.decided, found.table[COUNT]
     start, entry = choices.start, choices.entry
     number[:] = -1
     for e in range(entry.size):
@@ -130,10 +158,10 @@ def number_slots(
             s = number[at]
             if s < 0:
                 s = number[at] = used
-                place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+                place[s], capacity[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
                 used += 1
             slot[v] = s
-            room[s] += most
+            capacity[s] += most
             count[s] += 1.0
     for k in range(choices.fixed.size):
         e = choices.fixed_entry[k]
@@ -141,7 +169,7 @@ def number_slots(
         s = number[at]
         if s < 0:
             s = number[at] = used
-            place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+            place[s], capacity[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
             used += 1
         decided[s] += b.total[e]
     return used
@@ -161,7 +189,7 @@ def bound_slots(
             s = number[c * width + g]
             lo, hi = b.low[kids + c, column + g], b.high[kids + c, column + g]
             have = found.decided[s] if s >= 0 else 0.0
-            most = found.room[s] if s >= 0 else 0.0
+            most = found.capacity[s] if s >= 0 else 0.0
             if b.is_root and s >= 0:
                 most = np.inf
             if (lo > -NO_BOUND and lo > hi) or hi < have or (lo > -NO_BOUND and lo > most + have):
@@ -191,14 +219,14 @@ def joint_slots(
                 first[c] = first[other]
                 break
         s = used + c
-        found.room[s], found.decided[s], table[COUNT, s] = 0.0, 0.0, 0.0
+        found.capacity[s], found.decided[s], table[COUNT, s] = 0.0, 0.0, 0.0
         table[WEIGHT, s], table[MARGIN, s], table[STAND_IN, s] = PROXIMAL_FAMILY, 0.0, 1.0
         table[LOW, s], table[HIGH, s] = -np.inf, np.inf
     for e in range(choices.entry.size):
         for v in range(choices.start[e], choices.start[e + 1]):
             s = used + first[b.var_child[choices.source[v]] - kids]
             slot[v] = s
-            found.room[s] += np.inf if b.is_root else b.total[choices.entry[e]]
+            found.capacity[s] += np.inf if b.is_root else b.total[choices.entry[e]]
             table[COUNT, s] += 1.0
     for k in range(choices.fixed.size):
         s = used + first[b.var_child[choices.fixed[k]] - kids]
@@ -208,7 +236,7 @@ def joint_slots(
         s, j = used + c, b.joint[kids + c]
         if j >= 0 and first[c] == c:
             left = b.joint_total[j] - found.decided[s]
-            if left < 0.0 or left > found.room[s]:
+            if left < 0.0 or left > found.capacity[s]:
                 status = INFEASIBLE
             table[MARGIN, s] = table[LOW, s] = table[HIGH, s] = left
     return used + n_kids, status
@@ -232,6 +260,92 @@ def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
     if most > 0.0:
         return most, PROXIMAL_DETAIL * least / most
     return (PROXIMAL_DETAIL * family if family < np.inf else 1.0), 1.0
+
+
+@njit
+def absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
+    """Put each measured, unbounded slot of one variable into that variable's own square.
+
+        (x - a)^2 + r (x - y)^2 = (1 + r) (x - (a + r y) / (1 + r))^2 + constant
+
+    Afterwards ``target`` is weight times target. Returns which slots are still needed: those
+    with free variables, and a weight or a bound.
+    """
+    kept = np.empty(table.shape[1], np.bool_)
+    for s in range(kept.size):
+        free = table[LOW, s] == -np.inf and table[HIGH, s] == np.inf
+        kept[s] = table[COUNT, s] > 0.0 and not (free and table[STAND_IN, s] > 0.0)
+    for f in range(slot.shape[0]):
+        for v in range(weight.size):
+            s = slot[f, v]
+            if (
+                kept[s]
+                and table[COUNT, s] == 1.0
+                and table[LOW, s] == -np.inf
+                and table[HIGH, s] == np.inf
+            ):
+                weight[v] += table[WEIGHT, s]
+                target[v] += table[WEIGHT, s] * table[MARGIN, s]
+                kept[s] = False
+    return kept
+
+
+@njit
+def merge(slot: Slots, table: Floats, kept: Flags) -> None:
+    """Make one slot of two that hold the same variables: squares add up, bounds intersect."""
+    partner = np.empty(kept.size, np.int64)
+    for f in range(slot.shape[0]):
+        for g in range(f + 1, slot.shape[0]):
+            for v in range(slot.shape[1]):
+                partner[slot[f, v]] = slot[g, v]
+            for v in range(slot.shape[1]):
+                if partner[slot[f, v]] != slot[g, v]:
+                    partner[slot[f, v]] = -1
+            for v in range(slot.shape[1]):
+                s, t = slot[f, v], partner[slot[f, v]]
+                if t >= 0 and kept[s] and kept[t] and table[COUNT, s] == table[COUNT, t]:
+                    join(table, s, t)
+                    kept[s] = False
+
+
+@njit
+def join(table: Floats, s: int, t: int) -> None:
+    """Add slot s to slot t; a stand-in weight gives way to a true one."""
+    table[LOW, t] = max(table[LOW, t], table[LOW, s])
+    table[HIGH, t] = min(table[HIGH, t], table[HIGH, s])
+    if table[STAND_IN, s] > 0.0:
+        return
+    if table[STAND_IN, t] > 0.0:
+        table[STAND_IN, t], table[WEIGHT, t] = 0.0, table[WEIGHT, s]
+        table[MARGIN, t] = table[MARGIN, s]
+        return
+    both = table[WEIGHT, t] + table[WEIGHT, s]
+    sum_y = table[WEIGHT, t] * table[MARGIN, t] + table[WEIGHT, s] * table[MARGIN, s]
+    table[WEIGHT, t], table[MARGIN, t] = both, sum_y / both
+
+
+@njit
+def renumber(slot: Slots, table: Floats, kept: Flags) -> tuple[Slots, Slots, Floats]:
+    """The kept slots numbered from 0: Q as pairs (variable, slot), and the table."""
+    number = np.empty(kept.size, np.uint32)
+    n = 0
+    for s in range(kept.size):
+        if kept[s]:
+            number[s] = n
+            n += 1
+    out = np.empty((table.shape[0], n))
+    for s in range(kept.size):
+        if kept[s]:
+            for row in range(out.shape[0]):  # a slice takes five times as long to compile
+                out[row, number[s]] = table[row, s]
+    who, where = np.empty(slot.size, np.uint32), np.empty(slot.size, np.uint32)
+    pairs = 0
+    for f in range(slot.shape[0]):
+        for v in range(slot.shape[1]):
+            if kept[slot[f, v]]:
+                who[pairs], where[pairs] = v, number[slot[f, v]]
+                pairs += 1
+    return who[:pairs], where[:pairs], out
 
 
 @njit

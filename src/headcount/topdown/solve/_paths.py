@@ -1,30 +1,289 @@
-"""Successive shortest paths in the network of one parent; see network.py. Loads numba."""
+"""Min-cost flow by successive shortest paths, in the network of one parent; see network.py.
+
+Arcs have capacities, and costs that rise with the flow; a path is found by Dijkstra's algorithm on
+costs reduced by potentials (Ahuja, Magnanti and Orlin 1993, Network Flows, section 9.7).
+"""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from headcount.compiled import ZERO, njit
-from headcount.topdown.solve._potentials import look_back, settle
-from headcount.topdown.solve._residual import (
-    FAR,
-    Arcs,
-    Array,
-    RoundingSteps,
-    RoundingTree,
-    Search,
-    by_target,
-    lift,
-    pop,
-    push,
-    step,
-)
+from headcount.compiled import ZERO, inlined, njit
 
+FAR = np.int64(2**62)
 PATIENCE = 6
 """Arcs that searches look at, for each there is, until potentials are set anew.
 
 It takes part in which of several equally good roundings is found.
 """
+
+Array = Any  # numba compiles for the dtypes that batch.py names; annotations would not be read
+
+
+class RoundingSteps(NamedTuple):
+    """The steps y of a parent's variables, how far each may go, and what one upward costs.
+
+    With ``scale`` 0 all steps are free and of any length.
+    """
+
+    y: Array
+    least: Array
+    most: Array
+    cost: Array
+    scale: int
+
+
+class RoundingTree(NamedTuple):
+    """A parent's variables and the forest of groups that they flow through.
+
+    Nodes are the groups child by child, then the totals of several children together, then the
+    top, whose number is the number of groups.
+
+    where
+        e0, e1, v0, v1        its entries and variables in the batch
+        start, entry          where each entry's variables begin; the entry of each variable
+        home, up              the smallest group that holds each variable; the next above each group
+        kind                  each group's number in the forest of groups of cells, -1 for totals
+                              of several children
+        margin, floor, roof   sums and bounds of the groups
+        aim, price            the sum that a group should have, and what one person away costs
+    """
+
+    e0: int
+    e1: int
+    v0: int
+    v1: int
+    start: Array
+    entry: Array
+    home: Array
+    kind: Array
+    up: Array
+    margin: Array
+    floor: Array
+    roof: Array
+    aim: Array
+    price: Array
+
+
+class Arcs(NamedTuple):
+    """The network: ends of the variables' arcs, and groups by what they hang from."""
+
+    top: int
+    is_root: bool
+    start: Array
+    source: Array
+    target: Array
+    in_start: Array
+    incoming: Array
+    up: Array
+    down_start: Array
+    down: Array
+
+
+class Search(NamedTuple):
+    """What is known of each node, the heap of a search, and the nodes that it has seen."""
+
+    excess: Array
+    potential: Array
+    distance: Array
+    done: Array
+    via: Array
+    seen: Array
+    heap_key: Array
+    heap_node: Array
+
+
+@njit
+def step(y: int, cost: int, scale: int) -> int:
+    """Cost of going from y to y + 1: the L1 distance falls below the floor, rises above ceiling."""
+    if y < 0:
+        return -scale
+    return cost if y == 0 else scale
+
+
+@njit
+def lift(margin: int, aim: int, price: int) -> int:
+    """Cost of one person more in a group: two parallel arcs, up to the aim and beyond it."""
+    return -price if margin < aim else price
+
+
+@njit
+def push(heap_key: Array, heap_node: Array, size: int, key: int, node: int) -> int:
+    k = size
+    while k > 0 and heap_key[(k - 1) >> 1] > key:
+        heap_key[k] = heap_key[(k - 1) >> 1]
+        heap_node[k] = heap_node[(k - 1) >> 1]
+        k = (k - 1) >> 1
+    heap_key[k] = key
+    heap_node[k] = node
+    return size + 1
+
+
+@njit
+def pop(heap_key: Array, heap_node: Array, size: int) -> int:
+    """Remove the first of the heap, which the caller has read."""
+    size -= 1
+    key, node = heap_key[size], heap_node[size]
+    k = 0
+    while True:
+        c = 2 * k + 1
+        if c >= size:
+            break
+        if c + 1 < size and heap_key[c + 1] < heap_key[c]:
+            c += 1
+        if heap_key[c] >= key:
+            break
+        heap_key[k] = heap_key[c]
+        heap_node[k] = heap_node[c]
+        k = c
+    heap_key[k] = key
+    heap_node[k] = node
+    return size
+
+
+@inlined
+def relax(node: int, far: int, work: Search, many: int, heap: int) -> tuple[int, int]:
+    """Note a nearer way to a node; how many nodes were seen, and the size of the heap.
+
+    Put into the searches: a call with this many arrays would cost more than what it does.
+    """
+    if work.distance[node] == FAR:
+        work.seen[many] = node
+        many += 1
+    work.distance[node] = far
+    return many, push(work.heap_key, work.heap_node, heap, far, node)
+
+
+@njit
+def by_target(count: int, target: Array) -> Any:
+    """Indices grouped by target 0 ... count - 1, as starts and a list."""
+    start = np.zeros(count + 1, np.int64)
+    for v in range(len(target)):
+        start[target[v] + 1] += 1
+    for k in range(count):
+        start[k + 1] += start[k]
+    fill = start[:count].copy()
+    order = np.empty(len(target), np.int64)
+    for v in range(len(target)):
+        order[fill[target[v]]] = v
+        fill[target[v]] += 1
+    return start, order
+
+
+@njit
+def first_potentials(
+    arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, excess: Array, potential: Array
+) -> bool:
+    """Move groups to their aims, or into their bounds; whether bounds leave anything to choose.
+
+    A group stays away from its aim where potentials prove that nothing is nearer. From the
+    smallest groups up, [low, high] is where a group's potential may be, given its variables and
+    the groups within it; 0 is always in it. The potentials are then chosen from the top down.
+    """
+    groups, up, margin, aim, price = len(arcs.up), arcs.up, tree.margin, tree.aim, tree.price
+    low, high = np.full(groups + 1, -FAR), np.full(groups + 1, FAR)
+    for v in range(len(steps.y)):
+        g, y, of = arcs.target[v], steps.y[v], potential[arcs.source[v]]
+        if y > steps.least[v]:
+            low[g] = max(low[g], of + step(y - 1, steps.cost[v], steps.scale))
+        if y < steps.most[v]:
+            high[g] = min(high[g], of + step(y, steps.cost[v], steps.scale))
+    for k in range(groups - 1, -1, -1):
+        floor, roof = tree.floor[k], tree.roof[k]
+        if floor > roof:
+            return False
+        least = low[k] + lift(margin[k] - 1, aim[k], price[k]) if margin[k] > floor else -FAR
+        most = high[k] + lift(margin[k], aim[k], price[k]) if margin[k] < roof else FAR
+        if least > 0 or most < 0 or margin[k] < floor or margin[k] > roof:
+            wanted = aim[k] if price[k] > 0 else margin[k]
+            over = margin[k] - min(max(wanted, floor), roof)
+            margin[k] -= over
+            excess[k] += over
+            excess[up[k]] -= over
+            least = low[k] + lift(margin[k] - 1, aim[k], price[k]) if margin[k] > floor else -FAR
+            most = high[k] + lift(margin[k], aim[k], price[k]) if margin[k] < roof else FAR
+        low[up[k]], high[up[k]] = max(low[up[k]], least), min(high[up[k]], most)
+    for k in range(groups):
+        least, most = low[k], high[k]
+        if margin[k] < tree.roof[k]:
+            least = max(least, potential[up[k]] - lift(margin[k], aim[k], price[k]))
+        if margin[k] > tree.floor[k]:
+            most = min(most, potential[up[k]] - lift(margin[k] - 1, aim[k], price[k]))
+        potential[k] = min(max(0, least), most)
+    return True
+
+
+@njit
+def lower_potentials(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search) -> None:
+    """Lower potentials by how far each node is from the nearest shortage.
+
+    Dijkstra on reduced costs from all shortages, against the arcs, until all excesses are reached.
+    Potentials less distances are potentials as well (Ahuja, Magnanti and Orlin, section 9.3), and
+    an excess has then a shortest path of length 0: a search finds it without looking around, unless
+    others have taken its shortage.
+    """
+    top, is_root, start, source, target, in_start, incoming, up, down_start, down = arcs
+    y, least, most, cost, scale = steps
+    margin, floor, roof, size = tree.margin, tree.floor, tree.roof, len(y)
+    aim, price = tree.aim, tree.price
+    excess, potential, distance, done, _, seen, heap_key, heap_node = work
+    count = len(excess)
+    heap, many, waiting, reach = ZERO, 0, 0, ZERO
+    for u in range(count):
+        if excess[u] < 0:
+            distance[u] = 0
+            seen[many] = u
+            many += 1
+            heap = push(heap_key, heap_node, heap, ZERO, u)
+        elif excess[u] > 0:
+            waiting += 1
+    while heap > 0 and waiting > 0:
+        h, u = heap_key[0], heap_node[0]
+        heap = pop(heap_key, heap_node, heap)
+        if done[u]:
+            continue
+        done[u] = True
+        reach = h
+        if excess[u] > 0:
+            waiting -= 1
+        base = h - potential[u]
+        if u > top or (is_root and u == top):
+            first = start[u - top - 1] if u > top else 0
+            last = start[u - top] if u > top else size
+            for v in range(first, last):
+                g = target[v]
+                if y[v] > least[v]:
+                    far = base - step(y[v] - 1, cost[v], scale) + potential[g]
+                    if far < distance[g]:
+                        many, heap = relax(g, far, work, many, heap)
+        if u > top:
+            continue
+        for k in range(in_start[u], in_start[u + 1]):
+            v = incoming[k]
+            i = source[v]
+            if y[v] < most[v]:
+                far = base + step(y[v], cost[v], scale) + potential[i]
+                if far < distance[i]:
+                    many, heap = relax(i, far, work, many, heap)
+        if u < top and margin[u] > floor[u]:
+            g = up[u]
+            far = base - lift(margin[u] - 1, aim[u], price[u]) + potential[g]
+            if far < distance[g]:
+                many, heap = relax(g, far, work, many, heap)
+        for k in range(down_start[u], down_start[u + 1]):
+            g = down[k]
+            if margin[g] < roof[g]:
+                far = base + lift(margin[g], aim[g], price[g]) + potential[g]
+                if far < distance[g]:
+                    many, heap = relax(g, far, work, many, heap)
+    for k in range(many):
+        u = seen[k]
+        if done[u]:
+            potential[u] += reach - distance[u]
+        distance[u] = FAR
+        done[u] = False
 
 
 @njit
@@ -50,7 +309,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     potential = np.zeros(count, np.int64)
     for e in range(entries):
         potential[top + 1 + e] = threshold[e]
-    if not settle(arcs, steps, tree, excess, potential):
+    if not first_potentials(arcs, steps, tree, excess, potential):
         return -1
     longest = 2 * size + 2 * groups + 1 + count
     work = Search(
@@ -68,7 +327,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     for s in range(count):
         while excess[s] > 0:
             if aimed and left < 0:
-                look_back(arcs, steps, tree, work)
+                lower_potentials(arcs, steps, tree, work)
                 left = patience
             end, looked = _search(s, arcs, steps, tree, work)
             if end < 0:
@@ -101,7 +360,6 @@ def _search(
     many = 1
     nearest = FAR
     found, looked = -1, 0
-    # Written out four times: a call with this many arrays costs more than what it does.
     heap = push(heap_key, heap_node, ZERO, ZERO, s)
     while heap > 0:
         d, u = heap_key[0], heap_node[0]
@@ -124,25 +382,17 @@ def _search(
                 g = target[v]
                 far = base + step(y[v], cost[v], scale) - potential[g]
                 if far < nearest and far < distance[g] and y[v] < most[v]:
-                    if distance[g] == FAR:
-                        seen[many] = g
-                        many += 1
-                    distance[g] = far
                     via[g] = v
-                    heap = push(heap_key, heap_node, heap, far, g)
+                    many, heap = relax(g, far, work, many, heap)
                     if excess[g] < 0:
                         nearest = far
                     elif g < top and excess[up[g]] < 0 and margin[g] < roof[g]:
                         h = up[g]
                         far += lift(margin[g], aim[g], price[g]) + potential[g] - potential[h]
                         if far < nearest and far < distance[h]:
-                            if distance[h] == FAR:
-                                seen[many] = h
-                                many += 1
                             nearest = far
-                            distance[h] = far
                             via[h] = 2 * size + g
-                            heap = push(heap_key, heap_node, heap, far, h)
+                            many, heap = relax(h, far, work, many, heap)
         if u > top:
             continue
         looked += 4 + in_start[u + 1] - in_start[u] + down_start[u + 1] - down_start[u]
@@ -152,36 +402,24 @@ def _search(
                 i = source[v]
                 far = base - step(y[v] - 1, cost[v], scale) - potential[i]
                 if far < nearest and far < distance[i]:
-                    if distance[i] == FAR:
-                        seen[many] = i
-                        many += 1
-                    distance[i] = far
                     via[i] = size + v
-                    heap = push(heap_key, heap_node, heap, far, i)
+                    many, heap = relax(i, far, work, many, heap)
                     if excess[i] < 0:
                         nearest = far
         if u < top and margin[u] < roof[u]:
             g = up[u]
             far = base + lift(margin[u], aim[u], price[u]) - potential[g]
             if far < nearest and far < distance[g]:
-                if distance[g] == FAR:
-                    seen[many] = g
-                    many += 1
-                distance[g] = far
                 via[g] = 2 * size + u
-                heap = push(heap_key, heap_node, heap, far, g)
+                many, heap = relax(g, far, work, many, heap)
                 if excess[g] < 0:
                     nearest = far
         for k in range(down_start[u], down_start[u + 1]):
             g = down[k]
             far = base - lift(margin[g] - 1, aim[g], price[g]) - potential[g]
             if far < nearest and far < distance[g] and margin[g] > floor[g]:
-                if distance[g] == FAR:
-                    seen[many] = g
-                    many += 1
-                distance[g] = far
                 via[g] = 2 * size + groups + g
-                heap = push(heap_key, heap_node, heap, far, g)
+                many, heap = relax(g, far, work, many, heap)
                 if excess[g] < 0:
                     nearest = far
     for k in range(many):
@@ -206,29 +444,29 @@ def _augment(
         while u != s:
             a = via[u]
             if a < size:
-                room = most[a] - y[a] if scale == 0 else 1
+                capacity = most[a] - y[a] if scale == 0 else 1
                 u = source[a]
                 if send:
                     y[a] += amount
             elif a < 2 * size:
                 a -= size
-                room = y[a] - least[a] if scale == 0 else 1
+                capacity = y[a] - least[a] if scale == 0 else 1
                 u = target[a]
                 if send:
                     y[a] -= amount
             elif a < 2 * size + groups:
                 a -= 2 * size
-                room = roof[a] - margin[a] if price[a] == 0 else 1
+                capacity = roof[a] - margin[a] if price[a] == 0 else 1
                 u = a
                 if send:
                     margin[a] += amount
             else:
                 a -= 2 * size + groups
-                room = margin[a] - floor[a] if price[a] == 0 else 1
+                capacity = margin[a] - floor[a] if price[a] == 0 else 1
                 u = up[a]
                 if send:
                     margin[a] -= amount
             if not send:
-                amount = min(amount, room)
+                amount = min(amount, capacity)
     excess[s] -= amount
     excess[end] += amount

@@ -1,8 +1,12 @@
-"""The problems of many parents, side by side in flat arrays: what every solver works on."""
+"""The problems of many parents, side by side in flat arrays: what every solver works on.
+
+With what an answer adds up to, how far it is from feasible, and how parents are shared by threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,6 +158,11 @@ class Batch:
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
     @property
+    def entry(self) -> Ints:
+        """The entry of each variable."""
+        return _owner(self.var_start)
+
+    @property
     def parents(self) -> int:
         """Number of problems."""
         return len(self.parent)
@@ -202,3 +211,74 @@ class Batch:
 
     def __iter__(self) -> Iterator[Batch]:
         return (self.one(p) for p in range(self.parents))
+
+
+def map_parents(work: Callable[[Ints], None], batch: Batch, parents: Ints, *, threads: int) -> None:
+    """Call work(some parents) on as many threads as asked; kernels let go of the interpreter.
+
+    Python's threads rather than numba's: they may be used from threads, and half the compiling.
+    Pieces have about equal numbers of variables, the largest parents first.
+    """
+    if threads <= 1 or len(parents) < 2:
+        work(parents)
+        return
+    size = np.diff(batch.var_start[batch.cell_start])[parents]
+    order = np.argsort(-size, kind="stable")
+    done = np.cumsum(size[order])
+    piece = max(int(done[-1]) // 64, 1)
+    pieces = np.split(parents[order], np.flatnonzero(np.diff(done // piece)) + 1)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, pieces))
+
+
+Amounts = Floats | Ints
+
+
+def margins(batch: Batch, x: Amounts) -> Floats:
+    """The families' marginals of an answer, float64[C, S] as in the batch."""
+    made = [family_margins(batch, x, f) for f in range(len(batch.group))]
+    return np.concatenate([np.zeros((len(batch.margin), 0)), *made], axis=1)
+
+
+def family_margins(batch: Batch, x: Amounts, family: int) -> Floats:
+    """One family's marginals of an answer, float64[C, groups]."""
+    kids, size = len(batch.margin), int(np.diff(batch.family_start)[family])
+    cell = np.repeat(batch.group[family, batch.cell], np.diff(batch.var_start))
+    at = batch.var_child.astype(np.int64) * size + cell
+    sums = np.asarray(np.bincount(at, x, kids * size), np.float64)
+    return sums.reshape(kids, size)
+
+
+def violation(batch: Batch, x: Amounts) -> Floats:
+    """The largest violation of any constraint of each parent, in persons, float64[P]."""
+    worst = np.zeros(batch.parents)
+    first_var = batch.var_start[batch.cell_start]
+    np.maximum.at(worst, _owner(first_var), np.maximum(-x, 0.0))
+    if not batch.is_root:
+        gap = np.abs(_per_parent(x, batch.var_start) - batch.total)
+        np.maximum.at(worst, _owner(batch.cell_start), gap)
+    have = margins(batch, x)
+    if len(batch.joint):
+        people, grouped = np.bincount(batch.var_child, x, len(batch.joint)), batch.joint >= 0
+        sums = np.bincount(batch.joint[grouped], people[grouped], len(batch.joint_total))
+        gap = np.abs(sums - batch.joint_total)[batch.joint[grouped]]
+        np.maximum.at(worst, _owner(batch.child_start)[grouped], gap)
+    if have.size:
+        low, high = batch.limits()
+        under = np.where(low > -NO_BOUND, low - have, 0.0)
+        over = np.where(high < NO_BOUND, have - high, 0.0)
+        child = np.maximum(np.maximum(under, over).max(axis=1), 0.0)
+        np.maximum.at(worst, _owner(batch.child_start), child)
+    return worst
+
+
+def _owner(start: Ints) -> Ints:
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def _per_parent(values: Amounts, start: Ints) -> Floats:
+    """Sums over the stretches start[k] : start[k+1], the empty ones 0; exact where the values are.
+
+    Not a difference of running sums: that would carry the rounding of everything before.
+    """
+    return np.asarray(np.bincount(_owner(start), values, len(start) - 1), np.float64)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,21 +27,24 @@ from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.mip import Program, SolverError, minimise
 from headcount.topdown.solve.batch import Batch
 from headcount.topdown.solve.check import Violation, violations
-from headcount.topdown.solve.general_rounding import (
+from headcount.topdown.solve.integer_programs import (
     Constraints,
     bound_rows,
-    entry_of,
     joint_rows,
+    round_one_to_targets,
     rounding_program,
     stack,
 )
+from headcount.topdown.solve.leastsquares import (
+    Programme,
+    Status,
+    programme,
+    solve_clarabel,
+    solve_piqp,
+)
+from headcount.topdown.solve.network import SCALE
 from headcount.topdown.solve.passes import FitPass, fitting, hold
-from headcount.topdown.solve.target_programs import round_one_to_targets
-from headcount.topdown.solve.target_rounding import RoundPass, margin_counts
-
-if TYPE_CHECKING:
-    from headcount.topdown.solve.general import Programme
-
+from headcount.topdown.solve.rounding import RoundPass, margin_counts
 
 REFINEMENTS = 5
 EXACT = 1e-6
@@ -153,9 +156,6 @@ def _least_squares(batch: Batch, *, keep: Ints32, allowed: float) -> Floats:
     Counts of millions and a change of 1 are far apart for an interior point method, so its answer
     is refined: solve again for what is left to add to it, until it keeps every constraint.
     """
-    from headcount.topdown.solve.general import solve_clarabel, solve_piqp
-    from headcount.topdown.solve.outcome import Status
-
     problem, complete = _quadratic(batch, keep=keep, allowed=allowed)
     for solve in (solve_clarabel, solve_piqp):
         x, good = np.maximum(batch.answer, 0.0), None
@@ -192,12 +192,10 @@ def _quadratic(
 ) -> tuple[Programme, Callable[[Floats], Floats]]:
     """The quadratic programme of the failsafe, and how to complete counts to all its variables.
 
-    The variables are (x, marginals, too much, too little, room): the programme of a parent
+    The variables are (x, marginals, too much, too little, slack): the programme of a parent
     without sums, with three more blocks.
     """
     from scipy.sparse import block_array, csc_matrix, csr_array, eye_array
-
-    from headcount.topdown.solve.general import Programme, programme
 
     free = programme(replace(batch, is_root=True))
     margin, target = _margin_rows(batch, keep)
@@ -224,8 +222,8 @@ def _quadratic(
 
     def complete(x: Floats) -> Floats:
         change = sums @ x - batch.total
-        room = max(allowed - np.abs(change).sum(), 0.0)
-        parts = [x, ties @ x, np.maximum(change, 0.0), np.maximum(-change, 0.0), [room]]
+        slack = max(allowed - np.abs(change).sum(), 0.0)
+        parts = [x, ties @ x, np.maximum(change, 0.0), np.maximum(-change, 0.0), [slack]]
         return np.concatenate(parts)
 
     return problem, complete
@@ -235,8 +233,6 @@ def _round_within(
     batch: Batch, x: Floats, rounds: Sequence[RoundPass], *, keep: Ints32, wide: int
 ) -> Ints | None:
     """The nearest rounding, at most ``wide`` further than floor and ceiling; None without any."""
-    from headcount.topdown.solve.network import SCALE
-
     # The plain floor: moving integers as well could lower D* and so forbid a nearer rounding.
     whole = np.floor(x).astype(np.int64)
     cost = np.rint((1.0 - 2.0 * (x - whole)) * SCALE).astype(np.int64)
@@ -320,7 +316,7 @@ def _cell_sums(batch: Batch) -> Any:
     from scipy.sparse import csr_array
 
     size = len(batch.var_child)
-    where = (entry_of(batch), np.arange(size))
+    where = (batch.entry, np.arange(size))
     return csr_array((np.ones(size), where), shape=(len(batch.cell), size))
 
 
@@ -330,7 +326,7 @@ def _margin_rows(batch: Batch, keep: Ints32) -> tuple[Any, Floats]:
 
     present, margin = np.unique(keep[batch.cell], return_inverse=True)
     size = len(batch.var_child)
-    where = (margin[entry_of(batch)], np.arange(size))
+    where = (margin[batch.entry], np.arange(size))
     matrix = csr_array((np.ones(size), where), shape=(len(present), size))
     target = np.zeros(len(present))
     np.add.at(target, margin, batch.total)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from headcount.arrays import Ints
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import Batch
+from headcount.topdown.solve.batch import Batch, map_parents
 from headcount.topdown.solve.check import Violation
-from headcount.topdown.solve.general_rounding import bound_rows, joint_rows, stack, sum_rows
+from headcount.topdown.solve.integer_programs import bound_rows, joint_rows, stack, sum_rows
 from headcount.topdown.solve.nesting import locate, nesting
-from headcount.topdown.solve.rounding import map_parents
+from headcount.topdown.solve.network import can_share
 
 DEAR = 1000.0
 """Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""
@@ -29,16 +26,14 @@ def clashes(batch: Batch, *, threads: int = 1, steps: int = 500_000) -> list[Vio
     and the constraints with a slack are the ones named. A parent that takes HiGHS more than so many
     ``steps`` raises SolverError.
     """
-    from headcount.topdown.solve import network
-
     forest = nesting(batch)
     possible = np.zeros(batch.parents, dtype=np.bool_)
-    kernel: Any = network.can_share
-
-    def work(parents: Ints) -> None:
-        kernel(parents, batch.arrays, forest, possible)
-
-    map_parents(work, batch, np.arange(batch.parents), threads=threads)
+    map_parents(
+        lambda some: can_share(some, batch.arrays, forest, possible),
+        batch,
+        np.arange(batch.parents),
+        threads=threads,
+    )
     suspects = np.flatnonzero(~possible) if forest.nested else np.arange(batch.parents)
     named = (_least_broken(batch, int(p), not forest.nested, steps) for p in suspects)
     return [found for those in named for found in those]
