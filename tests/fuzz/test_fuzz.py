@@ -47,8 +47,8 @@ WRITTEN = {
     *("OutputSettings.out", "OutputSettings.workspace", "RunSettings.out", "RunSettings.workspace"),
     *("attack difference --out", "attack link --out", "attack reconstruct --out"),
     *("attack reidentify --out", "compare --out"),
-    *("compare --progress_file", "demo --out", "evaluate --out", "init --out", "intervals --out"),
-    *("protect --progress_file", "report --out", "ledger init --ledger"),
+    *("compare --progress_file", "demo --out", "evaluate --out", "init --out", "errors --out"),
+    *("protect --progress_file", "ledger init --ledger"),
 }
 """What is made, not read."""
 ELSEWHERE = {

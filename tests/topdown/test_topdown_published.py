@@ -154,7 +154,7 @@ def test_the_constraints_are_those_that_the_estimate_keeps(tmp_path_factory: Any
     folder = tmp_path_factory.mktemp("measurements")
     levels = every_level(counts)
     try:
-        restrictions = mechanism._restrictions(levels, {})
+        restrictions = mechanism._restrictions(mechanism.on(counts.domain), levels, {})
     except HeadcountError:  # a place with nothing left to protect is refused
         reject()
     written(mechanism, counts, folder)
