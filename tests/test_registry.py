@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import ConfigError
-from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Origin, Registry
+from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry, _Origin
 
 PLUGIN = """
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def test_a_part_of_another_distribution_is_loaded_when_it_is_named(folder: Path)
     assert "own" not in MECHANISMS.ours
     assert "own_part" not in sys.modules
     assert MECHANISMS.get("own").__name__ == "Own"
-    assert MECHANISMS.origin("own") == Origin("own-parts", "1.2")
+    assert MECHANISMS.origin("own") == _Origin("own-parts", "1.2")
 
 
 def test_a_name_of_ours_cannot_be_taken(folder: Path):

@@ -60,7 +60,7 @@ def unit(value: Any) -> str:
     return f"UnitOfPrivacy.{value.value.upper().replace('-', '_')}"
 
 
-def file_name(value: Any) -> str:
+def _file_name(value: Any) -> str:
     """Of a file its name alone: where it lies is no setting."""
     return repr(value.name)
 
@@ -102,7 +102,7 @@ def unless(form: Form = plain, /, **values: Any) -> tuple[Word, ...]:
     return tuple(Word(word, form, unless=value) for word, value in values.items())
 
 
-class Phrase:
+class _Phrase:
     """What something is called, and its words in their order; a form of its own."""
 
     def __init__(self, name: str, *words: Word | str) -> None:
@@ -122,39 +122,39 @@ class Phrase:
 
 # --- what is counted
 
-ATTRIBUTE = Phrase("Attribute", "name", "levels")
-SCHEMA = Phrase("Schema", Word("attributes", each(ATTRIBUTE)), "structural_zeros")
+ATTRIBUTE = _Phrase("Attribute", "name", "levels")
+SCHEMA = _Phrase("Schema", Word("attributes", each(ATTRIBUTE)), "structural_zeros")
 
 # --- parts of settings
 
 UNIT = Word("unit", unit)
 HOUSEHOLDS = unless(count_housemates=False, largest_household=None)
 EPSILON = (Word("epsilon"), UNIT, *HOUSEHOLDS)
-LOSS = either(rho=Phrase("ZCDPLoss", "rho", UNIT), epsilon=Phrase("PureLoss", "epsilon", UNIT))
+LOSS = either(rho=_Phrase("ZCDPLoss", "rho", UNIT), epsilon=_Phrase("PureLoss", "epsilon", UNIT))
 
-GROUPING = Phrase("Grouping", "name", "of", "groups")
+GROUPING = _Phrase("Grouping", "name", "of", "groups")
 QUERY = either(
-    groupings=Phrase("RecodedQuery", "name", "by", Word("groupings", each(GROUPING))),
-    name=Phrase("Query", "name", "by"),
+    groupings=_Phrase("RecodedQuery", "name", "by", Word("groupings", each(GROUPING))),
+    name=_Phrase("Query", "name", "by"),
 )
-INVARIANTS = each(Phrase("Invariant", "query", "level"))
+INVARIANTS = each(_Phrase("Invariant", "query", "level"))
 BOUNDS = each(
     either(
-        caps=Phrase(
+        caps=_Phrase(
             "QuartersBounds",
             *("query", "caps", "total_level", "unions"),
             *unless(floors=(), vacant=False, tighter=False, part_totals=False),
         ),
-        file=Phrase("TableBounds", "query", "level", Word("file", file_name), "public", "sha256"),
+        file=_Phrase("TableBounds", "query", "level", Word("file", _file_name), "public", "sha256"),
     )
 )
-PASSES = by_name(Phrase("LevelPasses", "fit", "within", "round", "nested"))
+PASSES = by_name(_Phrase("LevelPasses", "fit", "within", "round", "nested"))
 TREE = (*unless(PASSES, passes=()), *unless(spine=False, bypass=""))
 
 OWN_TABLES = unless(mapped, groups=(), bins=(), prefixes=(), lowest_of=())
 CHANGED_TABLES = (*unless(mapped, tables="auto", lowest=""), *OWN_TABLES, *unless(keys=None))
-PERTURBATION = Phrase("PerturbationFile", Word("file", file_name), "sha256")
-LIMITS = Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
+PERTURBATION = _Phrase("PerturbationFile", Word("file", _file_name), "sha256")
+LIMITS = _Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
 """Of a perturbation table, in the words of a file of keys."""
 
 SWAPPED_PERSONS = ("level", "rate", "kind", "k", "area", "keep", "order", "unique_by")
@@ -162,56 +162,56 @@ SWAPPED_PERSONS = ("level", "rate", "kind", "k", "area", "keep", "order", "uniqu
 # --- methods
 
 METHODS = {
-    "identity": Phrase("Identity"),
-    "geometric": Phrase("Geometric", *EPSILON),
-    "averaged": Phrase("Averaged", *EPSILON, *unless(parts=4)),
-    "raked": Phrase("Raked", *EPSILON),
-    "histogram": Phrase("Histogram", *EPSILON, *unless(clip="query")),
-    "sampling": Phrase("Sampling", "fraction", *unless(exact=False)),
-    "swapping": Phrase(
+    "identity": _Phrase("Identity"),
+    "geometric": _Phrase("Geometric", *EPSILON),
+    "averaged": _Phrase("Averaged", *EPSILON, *unless(parts=4)),
+    "raked": _Phrase("Raked", *EPSILON),
+    "histogram": _Phrase("Histogram", *EPSILON, *unless(clip="query")),
+    "sampling": _Phrase("Sampling", "fraction", *unless(exact=False)),
+    "swapping": _Phrase(
         "HouseholdSwapping",
         *("rate", "key", "within", "between", "nearest"),
-        Word("risk", Phrase("Risk", "attributes", "levels", "k")),
+        Word("risk", _Phrase("Risk", "attributes", "levels", "k")),
         "rate_is_floor",
-        Word("size_noise", Phrase("SizeNoise", "minus", "plus")),
-        Word("pseudo", Phrase("PseudoUnits", "level", "permute")),
+        Word("size_noise", _Phrase("SizeNoise", "minus", "plus")),
+        Word("pseudo", _Phrase("PseudoUnits", "level", "permute")),
     ),
-    "targeted-swapping": Phrase(
+    "targeted-swapping": _Phrase(
         "TargetedSwapping",
         *("rate", "risk_variables", "hierarchy", "similar", "k", "carry_along", "within"),
     ),
-    "person-swapping": Phrase("PersonSwapping", *SWAPPED_PERSONS, "alike"),
-    "suppression": Phrase(
+    "person-swapping": _Phrase("PersonSwapping", *SWAPPED_PERSONS, "alike"),
+    "suppression": _Phrase(
         "Suppression",
         *("rule", Word("tables", mapped), "by_cell"),
-        Word("thresholds", Phrase("Thresholds", "cell", "group", "persons", "homes")),
+        Word("thresholds", _Phrase("Thresholds", "cell", "group", "persons", "homes")),
         *("lowest", "width", "effort", "keep_totals", "whole", "audit"),
         *OWN_TABLES,
         *unless(cost="balanced"),
-        *unless(Phrase("CostFile", Word("file", file_name)), costs=None),
+        *unless(_Phrase("CostFile", Word("file", _file_name)), costs=None),
         *unless(mapped, publish=()),
     ),
-    "cell-key": Phrase(
+    "cell-key": _Phrase(
         "CellKey",
         *CHANGED_TABLES,
         *unless(maximum=3, variance=1, blocked=0, stay=None, monotone=True, rule="entropy"),
         *unless(PERTURBATION, ptable=None),
         *unless(columns=0, below=0, zeros="stay", exact_total=False, disclose=False),
     ),
-    "rounding": Phrase(
+    "rounding": _Phrase(
         "Rounding",
         *CHANGED_TABLES,
         *unless(base=3, how="random", small_only=False, below=0, withhold_zeros=True, areas=0),
         *unless(largest=None, optimal=False),
     ),
-    "topdown": Phrase(
+    "topdown": _Phrase(
         "TopDown",
         *unless(epsilon=None, rho=None),
         UNIT,
         *HOUSEHOLDS,
         *unless(levels="equal"),
-        *unless(by_name(Phrase("Marginal", "by", "share")), queries=()),
-        *unless(by_name(Phrase("Grouped", "of", "groups")), recodes=()),
+        *unless(by_name(_Phrase("Marginal", "by", "share")), queries=()),
+        *unless(by_name(_Phrase("Grouped", "of", "groups")), recodes=()),
         *unless(level_queries=()),
         *unless(INVARIANTS, invariant=()),
         *unless(BOUNDS, bounds=()),
@@ -224,9 +224,9 @@ METHODS = {
 count."""
 
 ALONE = METHODS | {
-    "person-swapping": Phrase("PersonSwapping", *SWAPPED_PERSONS, *unless(alike=())),
+    "person-swapping": _Phrase("PersonSwapping", *SWAPPED_PERSONS, *unless(alike=())),
     # What is made of answers, and not how they are drawn, is left out: pooling.
-    "topdown": Phrase(
+    "topdown": _Phrase(
         "TopDown",
         Word("loss", LOSS),
         *("query_shares", "level_shares", "level_queries"),
@@ -256,7 +256,7 @@ def chain_words(steps: Iterable[Any], last: Any) -> str:
     return f"Chain({listed(map(step_words, steps))}, {step_words(last)})"
 
 
-def _of(known: dict[str, Phrase], method: Any) -> str:
+def _of(known: dict[str, _Phrase], method: Any) -> str:
     is_ours = f"{type(method).__module__}.".startswith(OURS)
     phrase = known.get(method.name) if is_ours else None
     return repr(method) if phrase is None else phrase(method)

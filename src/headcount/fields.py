@@ -267,7 +267,7 @@ FilePath = Annotated[Path, File()]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FolderPlace(File):
+class _FolderPlace(File):
     """A folder, relative to the config's own, or a URI (``s3://bucket/folder``), as it is."""
 
     def locate(self, value: Any, folder: Path) -> Any:
@@ -275,7 +275,7 @@ class FolderPlace(File):
         return value if "://" in value else str(folder / value)
 
 
-FolderOrURI = Annotated[str, FolderPlace()]
+FolderOrURI = Annotated[str, _FolderPlace()]
 
 
 class Pairs(tuple[tuple[str, V], ...]):

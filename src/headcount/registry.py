@@ -63,7 +63,7 @@ def entry_points(group: str) -> tuple[EntryPoint, ...]:
 
 
 @dataclass(frozen=True)
-class Origin:
+class _Origin:
     """The distribution that a part comes from."""
 
     distribution: str
@@ -138,7 +138,7 @@ class Registry:
                 return value
         raise ImportError(f"{module.__name__}: found no class with {self.tag} = {name!r}")
 
-    def origin(self, name: str) -> Origin | None:
+    def origin(self, name: str) -> _Origin | None:
         """Where a part comes from; None for ours."""
         point = self._plugin(name)
         return None if point is None else _origin(point)
@@ -234,16 +234,16 @@ def _known_as(name: object, names: Iterable[str]) -> str:
     return f" ({name} is {ours!r} here)" if ours in names else ""
 
 
-def _origin(point: EntryPoint) -> Origin:
+def _origin(point: EntryPoint) -> _Origin:
     if point.dist is None:  # made by hand, not by a distribution
-        return Origin("an unknown distribution", "")
+        return _Origin("an unknown distribution", "")
     return _said_by(point.dist)
 
 
 @lru_cache(maxsize=64)
-def _said_by(distribution: Distribution) -> Origin:
+def _said_by(distribution: Distribution) -> _Origin:
     """Name and version, which are read from a file each: once for each look at what is there."""
-    return Origin(distribution.name, distribution.version)
+    return _Origin(distribution.name, distribution.version)
 
 
 MECHANISMS = Registry(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from headcount.attacks.averaging import (
-    Averages,
-    CellValues,
-    average_cells,
+    _average_cells,
+    _Averages,
+    _CellValues,
     likeliest,
     share_recovered,
 )
@@ -33,8 +33,8 @@ def averaged(partitions):
         cells = start + np.arange(counts * width).reshape(counts, width)
         relations += [(total, own) for total, own in enumerate(cells.tolist())]
         start += counts * width
-    draws = CellValues(values=(value,), exact=np.zeros(len(value), dtype=bool))
-    found = average_cells(from_relations(len(value), relations), draws)
+    draws = _CellValues(values=(value,), exact=np.zeros(len(value), dtype=bool))
+    found = _average_cells(from_relations(len(value), relations), draws)
     assert found.cell.tolist() == list(range(counts))
     return found.sums
 
@@ -119,8 +119,8 @@ def test_the_likeliest_count_is_that_of_trying_every_count():
         keys = rng.integers(0, 2**64, 6, dtype=np.uint64)
         shown = counts + lookup.changes(counts, keys)
         additive = from_relations(6, [(5, [0, 1]), (5, [2, 3, 4])])
-        draws = CellValues(values=(shown,), exact=np.zeros(6, dtype=bool))
-        averaged = average_cells(additive, draws)
+        draws = _CellValues(values=(shown,), exact=np.zeros(6, dtype=bool))
+        averaged = _average_cells(additive, draws)
         if not len(averaged.cell):
             assert not shown.any()
             continue
@@ -134,11 +134,11 @@ def test_the_likeliest_count_is_that_of_trying_every_count():
 
 def test_a_cell_with_several_values_counts_for_each_of_them():
     additive = from_relations(3, [(2, [0, 1])])
-    draws = CellValues(
+    draws = _CellValues(
         values=(np.array([4, 6, 12]), np.array([-1, 9, 9]), np.array([-1, -1, 9])),
         exact=np.zeros(3, dtype=bool),
     )
-    found = average_cells(additive, draws)
+    found = _average_cells(additive, draws)
     assert found.cell.tolist() == [2]
     # Three values of the total, mean 10; a sum of 4 + 7.5 with noise of 1 + 1/2.
     assert found.averages.weight.tolist() == [pytest.approx(3 + 1 / 1.5)]
@@ -152,9 +152,13 @@ def test_a_cell_with_several_values_counts_for_each_of_them():
 def test_exact_parts_have_no_noise_and_exact_totals_are_left_alone():
     additive = from_relations(3, [(2, [0, 1])])
     values = (np.array([4, 6, 12]),)
-    parts = average_cells(additive, CellValues(values=values, exact=np.array([True, True, False])))
+    parts = _average_cells(
+        additive, _CellValues(values=values, exact=np.array([True, True, False]))
+    )
     assert parts.averages.count.tolist() == [10]
-    total = average_cells(additive, CellValues(values=values, exact=np.array([False, False, True])))
+    total = _average_cells(
+        additive, _CellValues(values=values, exact=np.array([False, False, True]))
+    )
     assert total.cell.tolist() == []
 
 
@@ -185,4 +189,4 @@ def test_the_weights_are_those_of_least_variance():
 
 
 def test_a_mean_below_0_is_a_count_of_0():
-    assert Averages(mean=np.array([-1.5]), weight=np.ones(1)).count.tolist() == [0]
+    assert _Averages(mean=np.array([-1.5]), weight=np.ones(1)).count.tolist() == [0]

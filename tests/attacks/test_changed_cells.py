@@ -6,7 +6,7 @@ from itertools import product as pairs
 import numpy as np
 import pytest
 
-from headcount.attacks.changed_cells import margin_gaps
+from headcount.attacks.changed_cells import _margin_gaps
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
@@ -40,7 +40,7 @@ def test_the_change_that_a_gap_proves_is_that_of_counting(zeros_stay):
     rng = np.random.default_rng(4)
     values = rng.integers(0, 5, (150, 4))
     values[:, -1] = rng.integers(0, 9, 150)
-    found = margin_gaps(rows(150, 3), values.ravel(), zeros_stay=zeros_stay)
+    found = _margin_gaps(rows(150, 3), values.ravel(), zeros_stay=zeros_stay)
     assert found.gap.tolist() == (values[:, 3] - values[:, :3].sum(axis=1)).tolist()
     assert found.least.tolist() == [smallest_change(v, zeros_stay=zeros_stay) for v in values]
     assert (found.least * 4 >= np.abs(found.gap)).all()
@@ -51,17 +51,17 @@ def test_an_exact_count_leaves_more_to_the_others(exact):
     rng = np.random.default_rng(6)
     values = rng.integers(1, 5, (100, 4))
     values[:, -1] = rng.integers(6, 9, 100)
-    found = margin_gaps(rows(100, 3), values.ravel(), exact=np.tile(exact, 100))
+    found = _margin_gaps(rows(100, 3), values.ravel(), exact=np.tile(exact, 100))
     by_counting = [smallest_change(v, zeros_stay=True, exact=exact) for v in values]
     assert found.least.tolist() == by_counting
-    assert (found.least >= margin_gaps(rows(100, 3), values.ravel()).least).all()
+    assert (found.least >= _margin_gaps(rows(100, 3), values.ravel()).least).all()
     assert found.terms.tolist() == [3] * 100
 
 
 def test_zeros_say_more_than_the_gap():
     """Five parts of 1 | 1: a gap of 4 over 6 counts proves 1, but each part holds 1 at least."""
-    assert margin_gaps(rows(1, 5), np.array([1, 1, 1, 1, 1, 1])).largest_change == 4
-    assert margin_gaps(rows(1, 5), np.array([1] * 6), zeros_stay=False).largest_change == 1
+    assert _margin_gaps(rows(1, 5), np.array([1, 1, 1, 1, 1, 1])).largest_change == 4
+    assert _margin_gaps(rows(1, 5), np.array([1] * 6), zeros_stay=False).largest_change == 1
 
 
 def published(relations, largest, variance):
@@ -76,7 +76,7 @@ def published(relations, largest, variance):
 
 def test_many_margins_reveal_the_largest_change_and_the_variance():
     values, law = published(20_000, 2, 1)
-    found = margin_gaps(rows(20_000, 2), values)
+    found = _margin_gaps(rows(20_000, 2), values)
     assert found.largest_change == 2
     assert found.variance == pytest.approx(1, rel=0.04)
     proofs = float((found.least == 2).mean())
@@ -85,7 +85,7 @@ def test_many_margins_reveal_the_largest_change_and_the_variance():
 
 def test_the_largest_change_is_never_overstated():
     values, _ = published(300, 5, 3)
-    assert margin_gaps(rows(300, 2), values).largest_change <= 5
+    assert _margin_gaps(rows(300, 2), values).largest_change <= 5
 
 
 def test_the_law_of_a_gap_is_that_of_listing_all_changes():
@@ -100,9 +100,9 @@ def test_the_law_of_a_gap_is_that_of_listing_all_changes():
 
 
 def test_without_large_counts_the_variance_is_not_known():
-    assert np.isnan(margin_gaps(rows(1, 2), np.array([1, 1, 0])).variance)
+    assert np.isnan(_margin_gaps(rows(1, 2), np.array([1, 1, 0])).variance)
 
 
 def test_values_below_0_are_an_error():
     with pytest.raises(InputError, match="margins: found a value below 0 or a cell without one"):
-        margin_gaps(rows(1, 2), np.array([1, -1, 0]))
+        _margin_gaps(rows(1, 2), np.array([1, -1, 0]))

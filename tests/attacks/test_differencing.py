@@ -5,7 +5,7 @@ from itertools import product as pairs
 import numpy as np
 import pytest
 
-from headcount.attacks.differencing import difference, overlay
+from headcount.attacks.differencing import _overlay, difference
 from headcount.attacks.intervals import UNKNOWN
 from headcount.errors import InputError
 from headcount.release.changed import Off
@@ -26,7 +26,7 @@ def test_a_sliver_between_an_area_and_a_square_is_the_difference_of_exact_counts
     """Square 0 is area 0 with three people of area 1 besides."""
     areas, squares = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
     people = np.array([10, 20, 3, 50])
-    made = overlay(areas, squares)
+    made = _overlay(areas, squares)
     assert made.pieces == 3
     assert made.unpublished.tolist() == [made.of_leaf[2]]  # the last piece is a whole square
     found = difference(
@@ -38,9 +38,9 @@ def test_a_sliver_between_an_area_and_a_square_is_the_difference_of_exact_counts
 def test_changed_counts_leave_a_range():
     areas, squares = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
     off = Off(down=2, up=2, zero_hides=2)
-    found = difference(overlay(areas, squares), ranges([31, 52], off), ranges([33, 51], off))
+    found = difference(_overlay(areas, squares), ranges([31, 52], off), ranges([33, 51], off))
     assert [one.tolist() for one in found] == [[[0]], [[5]]]
-    unknown = difference(overlay(areas, squares), ranges([31, 52], Off()), ranges([33, 51], Off()))
+    unknown = difference(_overlay(areas, squares), ranges([31, 52], Off()), ranges([33, 51], Off()))
     assert unknown[1][0, 0] > 1_000_000
 
 
@@ -52,7 +52,7 @@ def test_ranges_are_those_of_all_that_could_live_there(seed):
     largest = seed % 3
     off = Off(down=largest, up=largest, zero_hides=largest)
     people = rng.integers(0, 3, 6)
-    made = overlay(areas, squares)
+    made = _overlay(areas, squares)
     shown = []
     for labels in (areas, squares):
         true = totals(labels, people)
@@ -87,4 +87,4 @@ def test_ranges_are_those_of_all_that_could_live_there(seed):
 )
 def test_divisions_that_do_not_fit_are_an_error(first, second, message):
     with pytest.raises(InputError, match=f"divisions: {message}|divisions: at {message}"):
-        overlay(first, second)
+        _overlay(first, second)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.attacks._leaves import leaf_problem
+from headcount.attacks._leaves import _leaf_problem
 from headcount.attacks._problem import Effort, farthest, solve
 from headcount.attacks._structure import build_structure
 from headcount.attacks.intervals import UNKNOWN
@@ -158,7 +158,7 @@ def test_search_and_highs_find_the_same_distances():
     held = knowledge_of(people, ("sf1",), joint=False)
     layout = build_structure(FINE, [held.tables]).layouts[0]
     low, high, _ = layout.bounds(np.arange(25))
-    problems = [leaf_problem(layout, low[i], high[i])[1] for i in range(25)]
+    problems = [_leaf_problem(layout, low[i], high[i])[1] for i in range(25)]
     open_ones = [p for p in problems if p is not None and p.open]
     assert len(open_ones) > 5
     for one in open_ones:

@@ -14,9 +14,9 @@ from headcount.attacks import _kernels as search
 from headcount.attacks import _problem
 from headcount.attacks._problem import (
     Effort,
-    Problem,
     Settled,
     Solved,
+    _Problem,
     ask,
     farthest,
     settle,
@@ -65,7 +65,7 @@ def solutions(rows: NDArray[np.int32], low: Ints, high: Ints) -> set[tuple[int, 
     return {tuple(x) for x in EVERY[keep].tolist()}
 
 
-def of_part(part: Problem) -> list[Ints]:
+def of_part(part: _Problem) -> list[Ints]:
     """All answers of an independent part."""
     spans = [range(lo, hi + 1) for lo, hi in zip(part.lo, part.hi, strict=True)]
     return [x for x in map(np.array, product(*spans)) if part.keeps(x)]
@@ -114,10 +114,10 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
 
 
 def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monkeypatch):
-    def part(total: int, place: int) -> Problem:
+    def part(total: int, place: int) -> _Problem:
         three = np.array([0, 1, 2])
         # Three unknowns of 0 or 1, every two of which sum to ``total``.
-        return Problem(
+        return _Problem(
             np.array([0, 2, 4, 6]),
             np.array([0, 1, 1, 2, 0, 2]),
             np.full(3, total),
@@ -144,7 +144,7 @@ def test_a_solution_has_nobody_whom_no_table_asks_for(end):
     rows += [[0, 1, 2, 3, 5, 6, 7, 8, 9, 10], [1, 3, 4, 6, 8, 10], [9, 10], [*range(11)], [0, 1]]
     least = np.where(np.arange(11) == 4, 1, 0)
     most = np.where(np.isin(np.arange(11), rows[0]), 3, end)
-    part = Problem(
+    part = _Problem(
         np.cumsum([0, *map(len, rows)]),
         np.concatenate([np.array(row) for row in rows]),
         np.array([3, *[1] * 9]),

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
 from headcount.attacks.reidentification import KnownPeople, reidentify
 from headcount.errors import InputError
-from headcount.evaluation.reidentified import block_modes, modal_guess, proportional_guess
+from headcount.evaluation.reidentified import _block_modes, _modal_guess, _proportional_guess
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 
@@ -208,11 +208,11 @@ def test_the_mode_of_ties_and_of_lone_people_is_that_of_the_group_then_of_the_wh
     geography = tree(0, 0, 0, 1)  # group 0: 4 and 1 twice each: a tie, so the whole decides
     whole = Counter(secret).most_common()
     assert whole[0][1] == whole[1][1] == 2  # 4 and 1: a tie even there, the first number stands
-    assert block_modes(records, geography).tolist() == [4, 1, 1, 1]
+    assert _block_modes(records, geography).tolist() == [4, 1, 1, 1]
     records = guess_records([*block, 2], [*secret, 4])
     # block 2 now ties at 5, 4; group 0 has 4 three times; group 1 ties; the whole has 4
-    assert block_modes(records, geography).tolist() == [4, 4, 4, 4]
-    assert modal_guess(records, geography).tolist() == [4] * 9
+    assert _block_modes(records, geography).tolist() == [4, 4, 4, 4]
+    assert _modal_guess(records, geography).tolist() == [4] * 9
 
 
 def test_proportional_guesses_follow_the_shares_of_the_block():
@@ -220,10 +220,10 @@ def test_proportional_guesses_follow_the_shares_of_the_block():
     secret = np.concatenate([np.repeat([0, 1], [6_000, 2_000]), np.full(12_000, 3)])
     order = np.random.default_rng(1).permutation(len(block))
     records = guess_records(block[order], secret[order])
-    guess = proportional_guess(records, seed=2)
+    guess = _proportional_guess(records, seed=2)
     first = guess[records.block == 0]
     assert set(guess[records.block == 1]) == {3}
     assert abs((first == 0).mean() - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 8_000)
     own = records.secret[records.block == 0]
     assert abs((first == own).mean() - 0.625) < 0.03  # not their own secret more than by chance
-    assert not np.array_equal(guess, proportional_guess(records, seed=2, order=1))
+    assert not np.array_equal(guess, _proportional_guess(records, seed=2, order=1))

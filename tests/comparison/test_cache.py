@@ -20,8 +20,8 @@ from headcount.comparison.cache import (
     FRAMES,
     JSON,
     Cache,
-    imported_by,
-    library_versions,
+    _imported_by,
+    _library_versions,
     source_digest,
 )
 from headcount.errors import InputError
@@ -48,7 +48,7 @@ def homes(home: Path) -> tuple[Path, ...]:
 
 def keys(home: Path) -> dict[str, str]:
     source_digest.cache_clear()
-    imported_by.cache_clear()
+    _imported_by.cache_clear()
     return {name: source_digest(module, homes(home)) for name, module in MAKERS.items()}
 
 
@@ -105,21 +105,21 @@ def test_no_module_is_imported_in_a_way_that_the_digest_does_not_see():
 @pytest.mark.parametrize("library", ["numpy", "scipy", "polars", "numba", "cryptography"])
 def test_the_libraries_that_a_study_computes_with_are_named_with_their_versions(library: str):
     for module in MAKERS.values():
-        assert f"{library} {version(library)}" in library_versions(module).split(", ")
+        assert f"{library} {version(library)}" in _library_versions(module).split(", ")
 
 
 def test_only_libraries_that_the_sources_import_are_named(home: Path):
     module = "headcount_papers.flaxman_2019.settings"
-    imported_by.cache_clear()
-    before = set(library_versions(module, homes(home)).split(", "))
+    _imported_by.cache_clear()
+    before = set(_library_versions(module, homes(home)).split(", "))
     pytest_too = f"pytest {version('pytest')}"
     assert f"python {platform.python_version()}" in before
     assert pytest_too not in before
     path = home / "headcount_papers/flaxman_2019/settings.py"
     path.write_text(path.read_text(encoding="utf-8") + "\nimport pytest\n", encoding="utf-8")
-    for found in (imported_by, library_versions):
+    for found in (_imported_by, _library_versions):
         found.cache_clear()
-    assert set(library_versions(module, homes(home)).split(", ")) == before | {pytest_too}
+    assert set(_library_versions(module, homes(home)).split(", ")) == before | {pytest_too}
 
 
 def test_another_version_of_a_library_makes_the_piece_again(
@@ -133,10 +133,10 @@ def test_another_version_of_a_library_makes_the_piece_again(
     assert made() == 1
     newer = {"polars": "99.1"}
     monkeypatch.setattr(cache_module, "version", lambda name: newer.get(name, version(name)))
-    library_versions.cache_clear()
+    _library_versions.cache_clear()
     assert made() == 2
     monkeypatch.undo()
-    library_versions.cache_clear()
+    _library_versions.cache_clear()
     assert made() == 2
 
 

@@ -25,7 +25,7 @@ from headcount.cli.app import app
 from headcount.comparison import report
 from headcount.comparison.cases import Case, releases
 from headcount.comparison.methods import NONE, ComparedDomain, offered, stated
-from headcount.comparison.run import replicates_of, settings_words
+from headcount.comparison.run import _replicates_of, _settings_words
 from headcount.comparison.settings import PRESETS, Settings
 from headcount.config.load import load_comparison, load_config
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
@@ -146,7 +146,7 @@ def test_methods_that_change_tables_are_tried_at_the_strengths_of_the_preset():
 
 
 def test_settings_that_a_method_keeps_secret_are_not_among_its_words():
-    told = settings_words(Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4)))
+    told = _settings_words(Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4)))
     assert told == "CellKey(tables={'t': ('sex',)})"
 
 
@@ -197,11 +197,11 @@ def test_counts_that_depend_on_the_release_and_unknown_units_are_refused():
 
 
 def test_large_domains_are_run_less_often_unless_the_number_is_given(monkeypatch):
-    assert replicates_of(Settings(), domain()) == PRESETS["quick"].replicates
-    assert replicates_of(Settings(replicates=9), domain()) == 9
+    assert _replicates_of(Settings(), domain()) == PRESETS["quick"].replicates
+    assert _replicates_of(Settings(replicates=9), domain()) == 9
     small = replace(PRESETS["quick"], few_above=1)
     monkeypatch.setitem(PRESETS, "quick", small)
-    assert replicates_of(Settings(), domain()) == small.fewer
+    assert _replicates_of(Settings(), domain()) == small.fewer
 
 
 # --- one unit of privacy

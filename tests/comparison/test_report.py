@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from headcount.comparison.study import Findings, Study, StudySettings
-from headcount.comparison.template import cell, listed, plural, shown, write_text
+from headcount.comparison.template import _plural, cell, listed, shown, write_text
 from headcount.errors import ConfigError, InputError
 from headcount.report.model import (
     Callout,
@@ -173,7 +173,7 @@ def test_words_for_numbers():
     assert shown(-1234.5, ",.1f") == "\N{MINUS SIGN}1,234.5"
     assert listed([]) == ""
     assert listed(["a", "b", "c"], "or") == "a, b or c"
-    assert [plural(n, "county", "counties") for n in (1, 2000)] == ["1 county", "2,000 counties"]
+    assert [_plural(n, "county", "counties") for n in (1, 2000)] == ["1 county", "2,000 counties"]
 
 
 def test_one_cell_of_a_table():

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headcount.config.edit import change_role, edited, roles_of, set_at, set_said
+from headcount.config.edit import _set_at, change_role, edited, roles_of, set_said
 from headcount.errors import ConfigError
 
 TEXT = """\
@@ -28,20 +28,20 @@ levels = ["f", "m"]
 
 def test_a_value_is_set_and_everything_else_stays() -> None:
     def change(document: Any) -> None:
-        set_at(document, "population.attribute.0.levels", ["m", "f"], default=[])
-        set_at(document, "population.file", "people.csv", default="")
-        set_at(document, "run.seed", 7, default=None)
+        _set_at(document, "population.attribute.0.levels", ["m", "f"], default=[])
+        _set_at(document, "population.file", "people.csv", default="")
+        _set_at(document, "run.seed", 7, default=None)
 
     text = edited(TEXT, change, source="a.toml")
     assert text == TEXT.replace('["f", "m"]', '["m", "f"]') + "\n[run]\nseed = 7\n"
-    again = edited(text, lambda one: set_at(one, "run.seed", None, default=None), source="a.toml")
+    again = edited(text, lambda one: _set_at(one, "run.seed", None, default=None), source="a.toml")
     assert tomllib.loads(again)["run"] == {}
 
 
 def test_a_renamed_attribute_keeps_its_column_and_its_comment() -> None:
     text = edited(
         TEXT,
-        lambda one: set_at(one, "population.attribute.0.name", "gender", default=""),
+        lambda one: _set_at(one, "population.attribute.0.name", "gender", default=""),
         source="a.toml",
     )
     assert 'name = "gender"          # as in the questionnaire' in text
@@ -97,7 +97,7 @@ def test_what_is_no_config_is_refused() -> None:
     for text in ("population = 3\n", "x = 1\n"):
         with pytest.raises(ConfigError, match="population: found no table"):
             edited(
-                text, lambda one: set_at(one, "population.public", True, default=False), source="a"
+                text, lambda one: _set_at(one, "population.public", True, default=False), source="a"
             )
     with pytest.raises(ConfigError, match=r"a\.toml: found text that is not TOML"):
         edited("[x", lambda one: None, source="a.toml")

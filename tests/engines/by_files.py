@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from headcount.engines import InOrder
-from headcount.engines.spark import HandedWork
+from headcount.engines.spark import _HandedWork
 
 
 class ByFiles:
@@ -20,7 +20,7 @@ class ByFiles:
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
         with self.private_folder() as folder:
-            work = HandedWork[Any, Any](folder)
+            work = _HandedWork[Any, Any](folder)
             work.put_function(function)
             for place in work.put_pieces(0, pieces):
                 work.do(place)

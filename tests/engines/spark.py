@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headcount.engines.spark import lacking, spark_context
+from headcount.engines.spark import _spark_context, lacking
 
 REQUIRE_VARIABLE = "HEADCOUNT_REQUIRE_SPARK"
 
@@ -40,7 +40,7 @@ def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     for name, value in given.items():
         system.setProperty(name, value)
     try:
-        context = spark_context()
+        context = _spark_context()
         yield context
         context.stop()
     finally:

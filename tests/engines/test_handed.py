@@ -13,7 +13,7 @@ import pytest
 
 from headcount import engines
 from headcount.engines import handed_folder, left_behind, remove_left_behind
-from headcount.engines.spark import HandedWork, PiecePlace, lacking, libraries, refuse_others
+from headcount.engines.spark import _HandedWork, _PiecePlace, _refuse_others, lacking, libraries
 from headcount.errors import ConfigError, RunError
 from headcount.files import removing
 
@@ -113,13 +113,13 @@ def test_java_is_looked_for_where_spark_does(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("name", ["numba", "polars", "pyarrow"])
 def test_a_worker_with_another_version_of_what_makes_numbers_is_refused(name: str):
     with pytest.raises(ConfigError, match=rf"found {name} \S+, expected 0\.0, as on the driver"):
-        refuse_others({**libraries(), name: "0.0"})
+        _refuse_others({**libraries(), name: "0.0"})
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> tuple[HandedWork[int, int], PiecePlace]:
+def work(tmp_path: Path) -> tuple[_HandedWork[int, int], _PiecePlace]:
     """Two pieces that are handed out; the place of the second."""
-    made = HandedWork[int, int](tmp_path)
+    made = _HandedWork[int, int](tmp_path)
     made.put_function(doubled)
     _, second = made.put_pieces(0, [4, 5])
     return made, second

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from headcount.engines.local import LocalEngine
-from headcount.engines.spark import HandedWork, SparkEngine, libraries, refuse_others
+from headcount.engines.spark import SparkEngine, _HandedWork, _refuse_others, libraries
 from headcount.errors import ConfigError, HeadcountError, InputError, InputErrors, PrivacyError
 from headcount.run.engines import engine_named
 from tests.engines.spark import spark
@@ -118,11 +118,11 @@ def test_what_a_task_maps_in_turn_it_does_itself(context):
 
 
 def test_a_worker_that_does_not_share_the_folder_is_refused_by_name(tmp_path: Path):
-    place = HandedWork[int, int](tmp_path).put_pieces(0, [1])[0]
+    place = _HandedWork[int, int](tmp_path).put_pieces(0, [1])[0]
     with pytest.raises(
         ConfigError, match=r"worker .*: found no work in .*, expected the folder of"
     ):
-        HandedWork[int, int](tmp_path / "another").do(place)
+        _HandedWork[int, int](tmp_path / "another").do(place)
 
 
 def test_an_error_of_ours_is_the_same_error(context):
@@ -146,9 +146,9 @@ def test_a_task_whose_worker_was_killed_is_made_again(context, tmp_path: Path):
 
 
 def test_a_worker_with_other_libraries_is_refused():
-    refuse_others(libraries())
+    _refuse_others(libraries())
     with pytest.raises(ConfigError, match=r"worker .*: found numba .*, expected 0\.1, as on"):
-        refuse_others(dict(libraries()) | {"numba": "0.1"})
+        _refuse_others(dict(libraries()) | {"numba": "0.1"})
 
 
 def test_without_pyspark_the_error_names_the_extra(monkeypatch):

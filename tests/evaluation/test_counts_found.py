@@ -24,7 +24,7 @@ from headcount.attacks.feasible_intervals import WorkOut
 from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation import Truth
-from headcount.evaluation.evaluate import attack, with_settings
+from headcount.evaluation.evaluate import _with_settings, attack
 from headcount.mechanisms import Chain, Identity, PostTabular, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.cell_key.tables import PerturbationFile
@@ -215,7 +215,7 @@ def test_who_knows_the_settings_is_never_wrong(name, tmp_path):
 def test_settings_given_to_an_attacker_are_never_written(tmp_path):
     cell_key = CellKey(tables=TABLES, maximum=2, variance=Fraction(1))
     truth = Truth.of(POPULATION).made_by(cell_key)
-    release = with_settings(release_of(cell_key), truth).as_tables()
+    release = _with_settings(release_of(cell_key), truth).as_tables()
     assert all(one.known is not None for one in release.published)
     assert all("known" not in definition_of(one) for one in release.published)
     assert "2" not in repr(release.published[0])
@@ -224,7 +224,7 @@ def test_settings_given_to_an_attacker_are_never_written(tmp_path):
 def test_of_a_sample_the_settings_say_nothing():
     chain = Chain.of((Sampling(fraction=Fraction(1, 2)), Rounding(tables=TABLES, base=3)))
     release = protect(Tabulated.of(POPULATION), chain, seed=1).as_tables()
-    told = with_settings(release, Truth.of(POPULATION).made_by(chain)).as_tables()
+    told = _with_settings(release, Truth.of(POPULATION).made_by(chain)).as_tables()
     assert [one.known for one in told.published] == [None, None]
 
 

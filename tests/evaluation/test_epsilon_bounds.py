@@ -9,10 +9,10 @@ from scipy.stats import binom, binomtest, multinomial
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation import epsilon_bounds
 from headcount.evaluation.epsilon_bounds import (
-    Event,
     _choose,
     _clopper_pearson_lower,
     _coins,
+    _Event,
     audit,
 )
 from tests.support.audit_trials import audit_trials, uncorrected_bound
@@ -189,9 +189,9 @@ def test_same_input_and_seed_give_the_same_bound():
 
 def test_events_name_themselves():
     inf = float("inf")
-    assert str(Event((3.0, -inf), (inf, 5.0))) == "x0 >= 3 and x1 <= 5"
-    assert str(Event((2.0,), (2.0,))) == "x0 = 2"
-    assert str(Event((-inf,), (inf,))) == "any output"
+    assert str(_Event((3.0, -inf), (inf, 5.0))) == "x0 >= 3 and x1 <= 5"
+    assert str(_Event((2.0,), (2.0,))) == "x0 = 2"
+    assert str(_Event((-inf,), (inf,))) == "any output"
 
 
 def test_explain_says_what_it_is_not():

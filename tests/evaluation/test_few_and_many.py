@@ -24,7 +24,7 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population import Population
 from headcount.release import Release
 from headcount.release.foreign import read_foreign
-from headcount.report.html import render_html
+from headcount.report.html import _render_html
 
 SCHEMA = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("age", ("young", "old"))))
 PLACES = hc.Geography(
@@ -46,7 +46,7 @@ def people(*counts: int) -> Tabulated:
 
 def reported(found: Evaluation, release: Release) -> None:
     """The whole report can be made, and shown."""
-    render_html(evaluation_report(release, found.findings, recipe="x", public=False))
+    _render_html(evaluation_report(release, found.findings, recipe="x", public=False))
 
 
 def test_one_person_in_tables_without_sums_is_evaluated_without_averaging():

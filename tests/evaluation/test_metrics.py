@@ -13,7 +13,7 @@ import pytest
 from headcount.domain import Domain
 from headcount.errors import ConfigError
 from headcount.evaluation import Truth
-from headcount.evaluation.audit import Audit, NeighbouringRuns
+from headcount.evaluation.audit import Audit, _NeighbouringRuns
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses, published
 from headcount.evaluation.evaluate import Choice, evaluate, named
@@ -194,7 +194,7 @@ def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts
 
 def test_neighbours_differ_in_one_person_of_one_unit(counts: Counts):
     for unit, moved in ((UnitOfPrivacy.ADD_REMOVE, 1), (UnitOfPrivacy.CHANGE_ONE, 2)):
-        pair = NeighbouringRuns.of(counts, unit)
+        pair = _NeighbouringRuns.of(counts, unit)
         apart = pair.other.counts.dense() - counts.dense()
         assert np.abs(apart).sum() == moved == len(pair.cells)
         assert np.flatnonzero(apart.any(axis=1)).tolist() == [pair.unit]

@@ -15,6 +15,8 @@ from headcount.evaluation.reidentified import (
     Quality,
     _other_age,
     _past_own,
+    _right_rows,
+    _size_labels,
     agreement,
     beside_guesses,
     commercial_attacker,
@@ -22,8 +24,6 @@ from headcount.evaluation.reidentified import (
     interval,
     perfect_attacker,
     reidentified,
-    right_rows,
-    size_labels,
     true_records,
     universes,
 )
@@ -85,8 +85,8 @@ def test_universes_by_hand():
     sizes = np.array([sum(truth.block == b) for b in truth.block])
     assert np.array_equal(groups["block of 1-9"], sizes < 10)
     assert np.array_equal(groups["block of 10-49"], sizes >= 10)
-    assert sum(groups[label].sum() for label in size_labels()) == 80
-    assert size_labels()[-1] == "block of 1000+"
+    assert sum(groups[label].sum() for label in _size_labels()) == 80
+    assert _size_labels()[-1] == "block of 1000+"
 
 
 def test_zero_variability_needs_a_flag_for_every_block():
@@ -185,7 +185,7 @@ def test_a_commercial_file_is_as_good_as_asked(state):
     again = commercial_attacker(truth, geography=state.geography, quality=quality, seed=1)
     assert np.array_equal(known.key, again.key)
     assert np.array_equal(known.block, again.block)
-    right = right_rows(commercial_attacker(truth, geography=state.geography), truth).mean()
+    right = _right_rows(commercial_attacker(truth, geography=state.geography), truth).mean()
     assert 0.34 < right < 0.42  # the Bureau's: 37 in 100
 
 
@@ -341,7 +341,7 @@ def test_agreement_is_that_of_two_passes(records, people, seed):
     found, truth = drawn(records, seed, 2), drawn(people, seed + 1, 2)
     whole, *parts = agreement(found, truth, blocks=9).iter_rows(named=True)
     assert (whole["exact"], whole["binned"]) == loop_agreement(found, truth)
-    assert [one["blocks"] for one in parts] == list(size_labels())
+    assert [one["blocks"] for one in parts] == list(_size_labels())
     in_empty = int((np.bincount(truth.block, minlength=9)[found.block] == 0).sum())
     assert sum(one["people"] for one in parts) == people
     assert sum(one["records"] for one in parts) == records - in_empty

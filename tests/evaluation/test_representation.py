@@ -12,13 +12,13 @@ from headcount.errors import InputError
 from headcount.evaluation import Truth
 from headcount.evaluation.representation import (
     Representation,
-    mean_squared_error,
+    _mean_squared_error,
+    _represent,
+    _size_bands,
+    _underallocated,
     metrics,
     minorities,
-    represent,
-    size_bands,
     smoothed_kl,
-    underallocated,
 )
 from headcount.geography import regular
 from headcount.mechanisms import Identity, protect
@@ -61,7 +61,7 @@ def test_many_releases_at_once_are_each_alone():
     rng = np.random.default_rng(1)
     truth, released = rng.integers(0, 30, (4, 7)), rng.integers(0, 30, (5, 4, 7))
     few = minorities(truth)
-    for metric in (smoothed_kl, mean_squared_error, underallocated):
+    for metric in (smoothed_kl, _mean_squared_error, _underallocated):
         together = metric(truth, released, only=few)
         assert together.shape == (5, 4)
         for run in range(5):
@@ -73,10 +73,10 @@ def test_many_releases_at_once_are_each_alone():
 def test_a_perfect_release_costs_nothing_and_75_percent_is_underallocated():
     truth = np.array([80, 4, 0])
     assert smoothed_kl(truth, truth) == 0
-    assert mean_squared_error(truth, truth) == 0
-    assert underallocated(truth, truth) == 0
-    assert underallocated(truth, [60, 4, 0]) == underallocated(truth, [61, 3, 5]) == 1
-    assert underallocated(truth, [61, 4, 0]) == 0
+    assert _mean_squared_error(truth, truth) == 0
+    assert _underallocated(truth, truth) == 0
+    assert _underallocated(truth, [60, 4, 0]) == _underallocated(truth, [61, 3, 5]) == 1
+    assert _underallocated(truth, [61, 4, 0]) == 0
 
 
 def test_smaller_mu_weighs_small_groups_more():
@@ -86,7 +86,7 @@ def test_smaller_mu_weighs_small_groups_more():
 
 
 def test_size_bands():
-    bands = size_bands([5, 10, 99, 100], [[1.0, 2, 4, np.nan], [3.0, 2, 6, 8]], edges=(10, 100))
+    bands = _size_bands([5, 10, 99, 100], [[1.0, 2, 4, np.nan], [3.0, 2, 6, 8]], edges=(10, 100))
     assert [(b["low"], b["high"], b["areas"], b["mean"]) for b in bands] == [
         (0, 10, 1, 2.0),
         (10, 100, 2, 3.5),
@@ -94,7 +94,7 @@ def test_size_bands():
     ]
     assert bands[0]["sd"] == pytest.approx(2**0.5)
     assert np.isnan(bands[2]["sd"])
-    (only,) = size_bands([5, 10], [1.0, 3.0])
+    (only,) = _size_bands([5, 10], [1.0, 3.0])
     assert (only["low"], only["high"], only["mean"]) == (0, None, 2.0)
 
 
@@ -115,13 +115,13 @@ def test_a_release_is_scored_by_level_query_and_band(sparse):
     )
     released = np.array([[49, 0, -2, 0], [0, 0, 0, 0], [0, 8, 0, 0], [3, 0, 0, 0]])
     given = csr_array(released) if sparse else released
-    table = represent(counts, given, level="level_2", bands=(10,))
+    table = _represent(counts, given, level="level_2", bands=(10,))
     lost = table.filter(metric="underallocated", group="everyone")
     assert lost["areas"].to_list() == [2, 1]  # nobody lives in the fourth
     assert lost["mean"].to_list() == [0.5, 0.0]
     mse = table.filter(metric="mse", group="everyone")["mean"].to_list()
     assert mse == [(2**2 / 4 + 0) / 2, 1 / 4]  # -2 counts as 0
-    by_race = represent(counts, given, level="level_2", query=Query("race", ("race",)))
+    by_race = _represent(counts, given, level="level_2", query=Query("race", ("race",)))
     assert by_race.filter(metric="mse", group="everyone")["mean"].to_list() == pytest.approx(
         [((50 - 47) ** 2 / 2 + 2**2 / 2 + 0) / 3]
     )
@@ -133,15 +133,15 @@ def test_bad_input_is_refused():
     with pytest.raises(InputError, match="released: found a count below 0"):
         smoothed_kl([1], [-1])
     with pytest.raises(InputError, match=r"released: found shape \(3,\), expected"):
-        mean_squared_error([1, 2], [1, 2, 3])
+        _mean_squared_error([1, 2], [1, 2, 3])
     with pytest.raises(InputError, match="at_most: found 1, expected 0 to below 1"):
-        underallocated([1], [1], at_most=1)
+        _underallocated([1], [1], at_most=1)
     with pytest.raises(InputError, match="below: found 0, expected above 0"):
         minorities([1], below=0)
     with pytest.raises(InputError, match="edges: found"):
-        size_bands([1], [1.0], edges=(3, 3))
+        _size_bands([1], [1.0], edges=(3, 3))
     with pytest.raises(InputError, match="values: found shape"):
-        size_bands([1, 2], [1.0])
+        _size_bands([1, 2], [1.0])
 
 
 def test_areas_that_are_all_above_the_last_edge_stand_beside_smaller_ones():

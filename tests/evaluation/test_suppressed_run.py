@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import protect_run
 
 CONFIG = """
@@ -33,7 +33,7 @@ def test_the_account_of_what_is_withheld(tmp_path, rule):
     text = report.read_text()
     assert "What is withheld, and what still leaks" in text
     assert "withheld cells audited" in text
-    everybody = int(open_run(run)[1].counts.totals().sum())
+    everybody = int(_open_run(run)[1].counts.totals().sum())
     first = frame.filter(table="P1")  # counts everybody once, whatever the level
     assert first["people_percent"].to_list() == pytest.approx(
         [100 * people / everybody for people in first["people"]]

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 
 from headcount.cli.app import app
-from headcount.config.attack_files import TablesFile
+from headcount.config.attack_files import _TablesFile
 from headcount.config.estimate import EstimateConfig
 from headcount.config.load import LISTS
 from headcount.config.settings import ComparisonConfig, Config
@@ -23,7 +23,7 @@ SCHEMA = ("schema",)
 
 def named_files() -> set[str]:
     """``Class.field`` of every key, and ``command --option`` of every option, that is a path."""
-    roots: list[Any] = [Config, ComparisonConfig, EstimateConfig, TablesFile]
+    roots: list[Any] = [Config, ComparisonConfig, EstimateConfig, _TablesFile]
     for registry in (POPULATIONS, *LISTS.values()):
         roots += [registry.get(name) for name in registry.names()]
     seen: set[type] = set()

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from headcount.addresses import ALONE, METHODS, Phrase, Word, method_words, step_words
+from headcount.addresses import ALONE, METHODS, Word, _Phrase, method_words, step_words
 from headcount.config.settings import RunSettings
 from headcount.fields import Marker
 from headcount.mechanisms import PreTabular
@@ -106,9 +106,9 @@ def test_every_key_of_every_method_and_population_has_been_written_down(folder: 
 # --- what would move every seeded release is seen, and what does not matter is not
 
 
-def other(phrase: Phrase, **more: Any) -> Phrase:
+def other(phrase: _Phrase, **more: Any) -> _Phrase:
     given = {"name": phrase.name, "words": phrase.words} | more
-    return Phrase(given["name"], *given["words"])
+    return _Phrase(given["name"], *given["words"])
 
 
 SAMPLING = METHODS["sampling"]

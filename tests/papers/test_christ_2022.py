@@ -14,7 +14,7 @@ from headcount.comparison.cases import seeded_noise
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.representation import (
     HISPANIC_BY_RACE,
-    mean_squared_error,
+    _mean_squared_error,
     minorities,
     smoothed_kl,
 )
@@ -159,7 +159,7 @@ def test_four_attributes_are_scored_as_all_cells_would_be(area: Area, buckets: i
     found = {(row["group"], row["metric"]): row["mean"] for row in query.rows(made)}
     for group, only in (("everyone", None), ("minorities", few)):
         assert found[group, "kl"] == pytest.approx(smoothed_kl(truth, made, only=only).mean())
-        wanted = mean_squared_error(truth, made, only=only).mean()
+        wanted = _mean_squared_error(truth, made, only=only).mean()
         assert found[group, "mse"] == pytest.approx(wanted)
 
 

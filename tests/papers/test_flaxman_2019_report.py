@@ -13,7 +13,7 @@ from headcount.comparison.cache import Cache
 from headcount.comparison.study import Findings, Work
 from headcount.comparison.template import write_text
 from headcount.errors import InputError
-from headcount.report.html import render_html
+from headcount.report.html import _render_html
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, Report, Table
 from headcount.report.provenance import gather_provenance
 from headcount_papers.flaxman_2019 import STUDY
@@ -54,7 +54,7 @@ def test_report_has_its_figures_and_tables_and_renders(study: Findings) -> None:
         *("figure-1a", "figure-1b", "promise-and-measurement", "curves-by-epsilon"),
         *("raked-spread", "averaged-law", "direct-estimate", "sweep", "error-by-level"),
     ]
-    page = render_html(made)
+    page = _render_html(made)
     assert "headcount study flaxman-2019 --out DIR --seed 3 --replicates 2" in page
     assert "direct_epsilon = 0.1" in page
     assert not made.confidential
@@ -64,19 +64,19 @@ def test_report_shows_both_variants_and_says_which_is_which(study: Findings) -> 
     tables = {block.name: block for block in report(study).blocks() if isinstance(block, Table)}
     noise = [row[2] for row in tables["epl"].rows]
     assert noise.count("published") == noise.count("exact") == 9
-    page = render_html(report(study))
+    page = _render_html(report(study))
     assert "−ln(1 − ε)" in page
     assert "null test" in page
 
 
 def test_report_says_so_when_a_number_does_not_agree(study: Findings) -> None:
     assert set(study.tables["claims"]["holds"]) == {"not judged"}  # the people are fewer
-    assert "this run is not judged by them" in render_html(report(study))
+    assert "this run is not judged by them" in _render_html(report(study))
     made = report(changed(study, "claims", holds="no"))
     (claims,) = [b for b in made.blocks() if isinstance(b, Table) and b.name == "claims"]
     verdict = [column.key for column in claims.columns].index("verdict")
     assert {row[verdict] for row in claims.rows} == {"no"}
-    page = render_html(made)
+    page = _render_html(made)
     assert "0 of 21 published numbers come out again" in page
     assert "The published numbers come out again" not in page
 
@@ -129,7 +129,7 @@ def test_counts_of_ones_own_are_confidential_and_not_judged(tmp_path: Path) -> N
     assert found.tables["claims"].is_empty()
     assert set(found.tables["sweep"]["parameter"]) == {"epsilon", "kernel_factor"}
     made = report(found)
-    page = render_html(made)
+    page = _render_html(made)
     assert CONFIDENTIAL_BANNER in page
     assert "The 126 people of the file live in 12 areas" in page
     assert "--population own.toml" in page

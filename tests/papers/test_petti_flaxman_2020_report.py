@@ -13,7 +13,7 @@ import pytest
 from headcount.comparison import template
 from headcount.comparison.study import Findings
 from headcount.comparison.template import write_text
-from headcount.report.html import render_html
+from headcount.report.html import _render_html
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.report.provenance import gather_provenance
 from headcount_papers.petti_flaxman_2020 import STUDY
@@ -63,7 +63,7 @@ def made(
 
 
 def text_of(one: Report) -> str:
-    return unescape(render_html(one))
+    return unescape(_render_html(one))
 
 
 def words_of(one: Report) -> str:

@@ -16,7 +16,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.population import Quarters
 from headcount.release._mdf import write_mdf
-from headcount.release._tidy import Placement, place
+from headcount.release._tidy import _Placement, place
 from headcount.release.foreign import read_foreign
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.load import load_schema
@@ -219,7 +219,7 @@ def by_hand(
     return people, units
 
 
-def as_lists(placed: Placement, step: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+def as_lists(placed: _Placement, step: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Everything in a placement, fetched in pieces."""
     people: list[tuple[int, ...]] = []
     for start in range(0, placed.people, step):

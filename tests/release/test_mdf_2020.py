@@ -20,10 +20,10 @@ from headcount.progress import silent
 from headcount.release import _mdf_2020, mdf_2020_check
 from headcount.release._mdf_2020 import (
     ExactTotals,
+    _write_persons_2020,
+    _write_units_2020,
     refuse_other_records,
     write_checked_2020,
-    write_persons_2020,
-    write_units_2020,
 )
 from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
 from headcount.release.publication import MdfFiles
@@ -70,7 +70,7 @@ def lines(path: Path) -> list[str]:
 
 def test_people_are_written_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(_mdf_2020, "LEAVES_AT_ONCE", 2)  # so that pieces join
-    (path,) = write_persons_2020(
+    (path,) = _write_persons_2020(
         people(), geography=place(), folder=tmp_path, metadata=["made by a test"]
     )
     first = "MDFPL942020|1.1.0|44|001|000100|1|1000"
@@ -88,7 +88,7 @@ def test_people_are_written_line_by_line(tmp_path: Path, monkeypatch: pytest.Mon
 def test_units_are_written_line_by_line(tmp_path: Path):
     counts = np.array([[1, 2], [0, 0], [0, 1]])
     facilities = np.array([1, 0, 0])
-    (path,) = write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
+    (path,) = _write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
     first = "MDF2020H1|1.1.0|44|001|000100|1|1000"
     assert lines(path) == [
         f"{PLACE_FIELDS}|RTYPE|HH_STATUS",
@@ -123,7 +123,7 @@ def test_each_rule_that_a_file_of_units_breaks_is_named(
 ):
     facilities = np.array([1, 0, 0])
     counts = np.array([[1, 2], [0, 0], [0, 1]])
-    (path,) = write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
+    (path,) = _write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
@@ -135,7 +135,7 @@ def test_each_rule_that_a_file_of_units_breaks_is_named(
 
 def test_a_file_is_checked_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(mdf_2020_check, "BYTES_AT_ONCE", 150)  # a few lines
-    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    (path,) = _write_persons_2020(people(), geography=place(), folder=tmp_path)
     assert faults(path) == []
     swapped = lines(path)
     swapped[1], swapped[-1] = swapped[-1], swapped[1]
@@ -147,7 +147,7 @@ def test_a_file_is_checked_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_without_people_is_checked_too(tmp_path: Path):
-    (path,) = write_persons_2020(0 * people(), geography=place(), folder=tmp_path)
+    (path,) = _write_persons_2020(0 * people(), geography=place(), folder=tmp_path)
     assert faults(path)[:1] == ["state 44: 0 people, published 4"]
 
 
@@ -255,7 +255,7 @@ def test_bounds_under_which_the_check_could_fail_are_refused_beforehand(caps, fl
     ],
 )
 def test_each_rule_that_a_file_breaks_is_named(tmp_path: Path, old: str, new: str, said: str):
-    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    (path,) = _write_persons_2020(people(), geography=place(), folder=tmp_path)
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
@@ -264,7 +264,7 @@ def test_each_rule_that_a_file_breaks_is_named(tmp_path: Path, old: str, new: st
 
 
 def test_people_of_no_state_that_was_published_are_found(tmp_path: Path):
-    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    (path,) = _write_persons_2020(people(), geography=place(), folder=tmp_path)
     assert faults(path, {"44": 4, "45": 1}, None) == ["state 45: 0 people, published 1"]
 
 
@@ -283,5 +283,5 @@ def test_other_people_and_other_codes_have_no_layout():
 
 def test_a_negative_count_is_no_number_of_people(tmp_path: Path):
     with pytest.raises(InputError, match="found a negative count, expected 0 or more"):
-        write_persons_2020(-people(), geography=place(), folder=tmp_path)
+        _write_persons_2020(-people(), geography=place(), folder=tmp_path)
     assert list(tmp_path.iterdir()) == []

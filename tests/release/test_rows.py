@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
 from headcount.release.frames import counted_rows
-from headcount.release.store import _from_rows, geography_in_order, geography_of_units, read_rows
+from headcount.release.store import _from_rows, _geography_in_order, geography_of_units, read_rows
 from headcount.schema import Attribute, Schema
 from headcount.testing.strategies import geographies
 
@@ -94,7 +94,7 @@ def test_the_geography_of_leaves_is_the_one_that_was_written(place: Geography):
         level: place.units[depth][place.ancestors(level)]
         for depth, level in enumerate(place.levels)
     }
-    found = geography_in_order(place.levels, (pl.Series(columns[one]) for one in place.levels[1:]))
+    found = _geography_in_order(place.levels, (pl.Series(columns[one]) for one in place.levels[1:]))
     for one, other in zip(found.units[1:], place.units[1:], strict=True):
         assert one.tolist() == other.tolist()
     for mine, theirs in zip(found.parents, place.parents, strict=True):

@@ -20,8 +20,8 @@ from headcount.report.figures import (
     Axis,
     Control,
     Reference,
+    _bin_values,
     band_chart,
-    bin_values,
     checked_as_a_whole,
     histogram_chart,
     line_chart,
@@ -221,7 +221,7 @@ def test_a_control_offers_the_values_in_their_order():
 )
 def test_a_histogram_counts_every_value(values: list[int], width: int):
     frame = pl.DataFrame({"mechanism": "raked", "residual": [float(v) for v in values]})
-    rows = bin_values(frame, column="residual", bin_width=width, by=["mechanism"]).to_dicts()
+    rows = _bin_values(frame, column="residual", bin_width=width, by=["mechanism"]).to_dicts()
     assert sum(row["share"] for row in rows) == pytest.approx(100)
     assert rows[0]["share"] == rows[-1]["share"] == 0
     for row in rows:

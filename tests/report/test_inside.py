@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 
 from headcount.errors import InputError
-from headcount.report.html import render_html
+from headcount.report.html import _render_html
 from headcount.report.inside import report_inside
 from headcount.report.specs import svg_of
 from tests.report.sample import sample_report
@@ -35,7 +35,7 @@ def words(page: str) -> list[str]:
 
 def test_all_of_a_report_is_shown_with_its_figures_and_its_names_are_its_own():
     report = sample_report(confidential=True)
-    files = {"report.html": render_html(report)}
+    files = {"report.html": _render_html(report)}
     for one in report.figures():
         files[f"figures/{one.name}.svg"] = svg_of(one.chart, alt_text=one.alt)
     sections = report_inside(files.__getitem__, source="r")

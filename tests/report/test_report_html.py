@@ -15,7 +15,13 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.report import html
-from headcount.report.html import render_block, render_html, render_line, save_figures, write_report
+from headcount.report.html import (
+    _render_block,
+    _render_html,
+    _render_line,
+    save_figures,
+    write_report,
+)
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Prose, Section
 from headcount.report.provenance import gather_provenance
 from tests.report.sample import FIGURE_NAMES, sample_report
@@ -53,7 +59,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return render_html(sample_report())
+    return _render_html(sample_report())
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +77,7 @@ def evil_report():
 
 
 def test_text_cannot_become_markup():
-    page = render_html(evil_report())
+    page = _render_html(evil_report())
     assert "alert(1)</script>" not in page
     outline = Outline(page)
     assert outline.named("img") == []
@@ -143,7 +149,7 @@ def test_figures_and_tables_are_numbered_and_linked(page: str):
 def test_a_link_to_nothing_is_an_error():
     report = replace(sample_report(), summary=(Prose("See [](#nowhere)."),))
     with pytest.raises(InputError, match="link to '#nowhere': found no such figure"):
-        render_html(report)
+        _render_html(report)
 
 
 def test_limits_recipe_and_seeds_are_always_there(page: str):
@@ -153,13 +159,13 @@ def test_limits_recipe_and_seeds_are_always_there(page: str):
 
 def test_a_report_without_seeds_says_why():
     report = sample_report()
-    page = render_html(replace(report, provenance=replace(report.provenance, seeds=())))
+    page = _render_html(replace(report, provenance=replace(report.provenance, seeds=())))
     assert "none: the noise came from the operating system" in page
 
 
 def test_only_a_confidential_report_has_the_banner(page: str):
     assert CONFIDENTIAL_BANNER not in page
-    marked = render_html(sample_report(confidential=True))
+    marked = _render_html(sample_report(confidential=True))
     # Once on the page, once in the margin of every printed sheet.
     assert marked.count(CONFIDENTIAL_BANNER) == 2
 
@@ -172,7 +178,7 @@ def test_values_that_are_not_numbers_do_not_reach_the_page():
     }
     figure = Figure(name="f", caption="c", alt="a", chart=alt.Chart.from_dict(spec))
     with pytest.raises(InputError, match="figure 'f': chart: found a value that is not a finite"):
-        render_html(
+        _render_html(
             replace(
                 sample_report(),
                 sections=(Section(title="S", blocks=(figure,)),),
@@ -200,12 +206,12 @@ def test_the_report_and_its_figures_are_written(tmp_path: Path):
     ],
 )
 def test_markdown_is_small_and_safe(text: str, html: str):
-    assert render_block(text) == html
+    assert _render_block(text) == html
 
 
 def test_markdown_never_fetches_an_image():
-    assert "<img" not in render_block("![x](http://example.org/x.png)")
-    assert render_line("*a*") == "<em>a</em>"
+    assert "<img" not in _render_block("![x](http://example.org/x.png)")
+    assert _render_line("*a*") == "<em>a</em>"
 
 
 def test_provenance_is_gathered_from_the_machine():

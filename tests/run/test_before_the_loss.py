@@ -12,7 +12,7 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms._base import COPIES, SCALAR
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import prepare_run, protect_run
 from headcount_papers.averaged import Averaged
 from tests.run.town import LEDGER, MICRODATA, make_ledger, write_config, write_town
@@ -47,7 +47,7 @@ def test_rates_whose_variance_is_next_to_nothing_are_released(town: Path, name: 
         total="99999999999999",
     )
     mechanism = f'name = "{name}"\nunit = "add-remove"\nepsilon = {rate * 12}'
-    release, planned = open_run(protect_run(write_config(town, mechanism=mechanism, run=LEDGER)))
+    release, planned = _open_run(protect_run(write_config(town, mechanism=mechanism, run=LEDGER)))
     assert all(
         one.law.variance < 1e-100 for one in planned.mechanism.on(planned.counts.domain).plan
     )

@@ -18,7 +18,7 @@ from headcount.mechanisms.sampling import Sampling
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy
 from headcount.release.release import CountsRelease
 from headcount.release.store import read_release
-from headcount.run._beforehand import few_leaves
+from headcount.run._beforehand import _few_leaves
 from headcount.run.error_report import error_report
 from headcount.run.estimate import estimate_run
 from headcount.run.evaluate import evaluate_run
@@ -262,7 +262,7 @@ def chained(*sizes: tuple[int, ...]) -> Geography:
     ],
 )
 def test_few_places_keep_the_shape_of_each_level(geography: Geography):
-    leaves = few_leaves(geography)
+    leaves = _few_leaves(geography)
     fewer = geography.of_leaves(leaves)
     for few, whole in zip(shape(fewer), shape(geography), strict=True):
         assert few[0] == whole[0]
@@ -285,7 +285,7 @@ def test_odd_codes_are_among_the_few():
         (np.array(["whole"]), codes),
         (np.empty(0, dtype=np.int32), np.zeros(400, dtype=np.int32)),
     )
-    assert {377, 390} <= set(few_leaves(geography).tolist())
+    assert {377, 390} <= set(_few_leaves(geography).tolist())
 
 
 def test_steps_that_change_records_are_left_out_of_a_rehearsal_but_for_their_weight():

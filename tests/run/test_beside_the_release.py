@@ -10,7 +10,7 @@ import pytest
 
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import protect_run
 from headcount.topdown.design import REPORT
 from tests.run.town import LEDGER, make_ledger, people, write_config, write_town
@@ -50,7 +50,7 @@ def test_a_query_called_like_the_report_does_not_share_its_noise(town: Path):
         run = f'publish = ["measurements"]\nseed = {number}'
         out = f"out-{number}"
         config = write_config(town, population=ONE_TRACT, mechanism=SAME_NAME, run=run, out=out)
-        release, planned = open_run(protect_run(config))
+        release, planned = _open_run(protect_run(config))
         truth = planned.counts.dense()
         answers = pl.read_parquet(
             town / out / "release/measurements/tract.parquet/DPQuery/*.parquet"

@@ -16,7 +16,7 @@ from headcount.errors import ConfigError
 from headcount.mechanisms import Chain, Geometric, Sampling
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.release.store import read_receipt
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import prepare_run, protect_run
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
 
@@ -71,8 +71,8 @@ def test_a_swap_before_noise_leaves_no_guarantee_and_the_receipt_names_it(town: 
 
 def test_the_same_command_finishes_a_chain_to_the_same_release(town: Path):
     config = chained(town, SAMPLE, SWAP, NOISE, run="seed = 4")
-    release, _ = open_run(protect_run(config))
-    other, _ = open_run(protect_run(chained(town, SAMPLE, SWAP, NOISE, run="seed = 4", out="b")))
+    release, _ = _open_run(protect_run(config))
+    other, _ = _open_run(protect_run(chained(town, SAMPLE, SWAP, NOISE, run="seed = 4", out="b")))
     assert np.array_equal(release.at("tract"), other.at("tract"))
     traces = sorted(path.parent.name for path in (town / "out").rglob("provenance.parquet"))
     assert traces == ["2-person-swapping"]
@@ -80,7 +80,7 @@ def test_the_same_command_finishes_a_chain_to_the_same_release(town: Path):
 
 def test_a_chain_is_scored_against_the_people_it_began_with(town: Path):
     out = protect_run(chained(town, SAMPLE, SWAP, run="seed = 4"))
-    release, prepared = open_run(out)
+    release, prepared = _open_run(out)
     assert prepared.truth.totals().sum() == 60
     assert release.at("whole").sum() == 60  # 30 of weight 2
     evaluate_run(out)

@@ -13,10 +13,10 @@ from headcount.attacks.reconstruction import Rebuilt, Reconstruct
 from headcount.attacks.reidentification import NOBODY
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.evaluation.attacked import rebuilt_frame
-from headcount.evaluation.evaluate import with_settings
-from headcount.evaluation.part import TruePeople, published_part
+from headcount.evaluation.evaluate import _with_settings
+from headcount.evaluation.part import TruePeople, _published_part
 from headcount.release.store import read_release
-from headcount.run.evaluate import evaluate_run, open_run, truth_of
+from headcount.run.evaluate import _open_run, _truth_of, evaluate_run
 from headcount.run.protect import protect_run
 from headcount.tabulate.linked_tables import table_values
 
@@ -92,7 +92,7 @@ def test_evaluate_measures_changes_and_says_what_it_cannot_do(tmp_path):
     run = made(tmp_path, CELL_KEY)
     done = evaluate_run(run)
     finding = done.evaluation["table-changes"]
-    _, truth = open_run(run)
+    _, truth = _open_run(run)
     release = read_release(run / "release").as_tables()
     by_hand = []
     for one in release.published:
@@ -180,8 +180,8 @@ def test_targeted_swapping_then_cell_keys_has_no_epsilon(tmp_path):
     evaluation = evaluate_run(run).evaluation
     finding = evaluation["table-changes"]
     assert "Records were changed before the tables were made" in finding.explain()
-    release, prepared = open_run(run)
-    told = with_settings(published_part(release), truth_of(prepared, run / "internal"))
+    release, prepared = _open_run(run)
+    told = _with_settings(_published_part(release), _truth_of(prepared, run / "internal"))
     claims = Reconstruct().run(told, NOBODY)
     assert isinstance(claims, Rebuilt)
     people = TruePeople.of(prepared.truth, claims.geography).records()

@@ -20,7 +20,7 @@ from headcount.release import TablesRelease
 from headcount.release.store import read_release
 from headcount.run.attack import run_attack
 from headcount.run.attack_inputs import open_difference
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import protect_run
 from headcount.testing import ContractExample, attack_checks
 
@@ -215,7 +215,7 @@ def test_a_sample_of_pieces_is_drawn_by_its_seed(town):
 
 
 def test_the_contract_of_attacks_is_kept(town):
-    release, prepared = open_run(town / "own-area")
+    release, prepared = _open_run(town / "own-area")
     truth = evaluate_truth(prepared)
     example = ContractExample(release, truth, release, truth)
     attack = Difference(other=town / "own-square")

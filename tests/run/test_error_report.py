@@ -20,7 +20,7 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release.store import read_stored
-from headcount.run.error_report import made_how, report_errors
+from headcount.run.error_report import _made_how, report_errors
 from headcount.run.estimate import estimate_run
 from headcount.run.protect import protect_run
 from headcount.topdown.from_measurements import PublishedStart, start_from
@@ -91,7 +91,7 @@ def test_the_same_seed_gives_the_same_table_and_another_another(made: Path):
 
 def test_measurements_and_settings_of_a_run_lead_to_the_same_reruns(made: Path, tmp_path: Path):
     stored = read_stored(made / "plain/release")
-    release, start = stored.release, made_how(made / "plain/release", stored)
+    release, start = stored.release, _made_how(made / "plain/release", stored)
     shutil.copytree(made / "plain/release", tmp_path / "release")
     shutil.rmtree(tmp_path / "release/measurements")
     said = json.loads((tmp_path / "release/receipt.json").read_text())["settings"]
@@ -107,7 +107,7 @@ def test_measurements_and_settings_of_a_run_lead_to_the_same_reruns(made: Path, 
 
 def test_a_rerun_keeps_the_bounds_that_the_release_keeps(made: Path):
     stored = read_stored(made / "bounded/release")
-    release, start = stored.release, made_how(made / "bounded/release", stored)
+    release, start = stored.release, _made_how(made / "bounded/release", stored)
     counts = released_counts(release, start)
     noise = KeyedNoise(RunKey.from_seed(1), "rerun", b"", b"")
     tract = csr_array(rerun(counts, start, noise, run=0)["tract"]).toarray()
@@ -122,7 +122,7 @@ def test_a_rerun_keeps_the_bounds_that_the_release_keeps(made: Path):
 def test_an_estimate_is_reported_on_with_its_measurements_and_its_own_settings(made: Path):
     folder = made / "bounded/release/measurements"
     stored = read_stored(made / "again/release")
-    release, start = stored.release, made_how(made / "again/release", stored, measurements=folder)
+    release, start = stored.release, _made_how(made / "again/release", stored, measurements=folder)
     assert isinstance(start, PublishedStart)
     assert start.mechanism.pool
     found = hc.errors_of(release, start, runs=2)

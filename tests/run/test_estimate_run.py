@@ -16,7 +16,7 @@ from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.release.store import read_release
 from headcount.run.close import close_run
 from headcount.run.estimate import check_estimate, estimate_run
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import protect_run
 from headcount.topdown import descend
 from headcount.topdown._estimate import prepare_level
@@ -155,7 +155,7 @@ def test_a_config_that_says_something_else_is_refused(town: Path, text: str, sai
 def test_a_run_without_data_is_not_evaluated_or_closed(town: Path):
     again = estimate_run(config(town))
     with pytest.raises(RunError, match="found a run made from published measurements"):
-        open_run(again)
+        _open_run(again)
     with pytest.raises(RunError, match="found a finished release"):
         close_run(again, why="no reason")
 

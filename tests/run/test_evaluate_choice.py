@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError
-from headcount.evaluation.attacked import PeopleFound
+from headcount.evaluation.attacked import _PeopleFound
 from headcount.evaluation.empirical_privacy_loss import Losses
 from headcount.evaluation.error import Error
 from headcount.evaluation.evaluate import Choice
@@ -53,7 +53,7 @@ def test_tables_of_the_config_set_parameters(tmp_path: Path):
     done = evaluate_run(out, choice=Choice(metrics=("error",)))
     assert done.evaluation["error"].table["cells"].unique().to_list() == ["truth"]
     linkage = done.evaluation["linkage"]
-    assert isinstance(linkage, PeopleFound)
+    assert isinstance(linkage, _PeopleFound)
     assert "the block, and the age" in linkage.words
     assert "3 of " in done.evaluation["reconstruction"].explain()
     report = done.report.read_text(encoding="utf-8")

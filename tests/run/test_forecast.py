@@ -12,7 +12,7 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.run import forecast
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.forecast import expected_answers, needs, people, same_as_above, sentence
 from headcount.run.protect import Prepared, prepare_run, protect_run
 from tests.cli.test_cli import Headcount, headcount
@@ -65,7 +65,7 @@ def test_what_is_measured_is_said_in_people_from_the_noise_alone(town: Path) -> 
 def test_a_release_without_post_processing_is_off_as_foretold(town: Path) -> None:
     config = write_config(town, mechanism='name = "geometric"\nepsilon = "1/4"', run="seed = 3")
     (one,) = expected_answers(prepare_run(load_config(config)))
-    release, planned = open_run(protect_run(config))
+    release, planned = _open_run(protect_run(config))
     off = np.abs(release.at("tract") - planned.truth.dense())
     assert sentence([one]) == f"each cell of a tract within {one.within}"
     assert np.mean(off[:, planned.truth.schema.possible] <= float(one.within)) >= 0.8
@@ -160,7 +160,7 @@ def test_what_lists_from_the_data_tell_is_explained_by_check_once_and_not_of_pub
         assert caplog.text.count(warned) == (not public)
         caplog.clear()
         protect_run(config)
-        open_run(out)
+        _open_run(out)
         assert "read from the data" not in caplog.text
 
 

@@ -14,7 +14,7 @@ from headcount.evaluation.evaluate import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run.evaluate import evaluate_run, open_run, refuse_other_data, side_by_side
+from headcount.run.evaluate import _open_run, evaluate_run, refuse_other_data, side_by_side
 from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, contents, make_ledger, write_config
 from tests.support.neighbour_homes import DwellingFiles, Home, drawn_dwellings
@@ -85,7 +85,7 @@ def test_what_is_exact_is_about_those_who_remain(hamlet: Path):
 
 def test_people_who_were_cut_are_an_error_of_the_release(hamlet: Path):
     out = protect_run(config(hamlet, TOPDOWN))
-    _, planned = open_run(out)
+    _, planned = _open_run(out)
     assert planned.truth.totals().sum() == 13
     assert planned.counts.totals().sum() == 11
     scores = evaluate_run(out).evaluation["error"].table

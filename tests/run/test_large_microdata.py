@@ -8,7 +8,7 @@ from headcount.engines import InOrder
 from headcount.errors import InputError
 from headcount.population import pieces, tables, text_files
 from headcount.run import protect
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
 
@@ -34,7 +34,7 @@ def test_a_release_of_counts_is_the_same_from_a_file_larger_than_memory(town, mo
     for out in ("usual", "large"):
         config = write_config(town, mechanism=mechanism, run=f"seed = 7\n{LEDGER}", out=out)
         path = protect_run(config)
-        release, prepared = open_run(path)
+        release, prepared = _open_run(path)
         ways.append((prepared.data.digest, release.at("tract").tolist()))
         assert prepared.reading.rows == ((str(town / "people.csv"), 60),)
         too_little_memory(monkeypatch)

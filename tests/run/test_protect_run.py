@@ -21,7 +21,7 @@ from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
 from headcount.run._beforehand import make_release
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import prepare_data, prepare_run, protect_run
 from headcount_papers.raked import Raked
 from tests.run.town import (
@@ -122,7 +122,7 @@ def test_the_uniform_population(name: str, tmp_path: Path):
         tmp_path, population=population, mechanism=f'name = "{name}"\nepsilon = 1'
     )
     out = protect_run(config)
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     assert planned.public
     # 12 children a unit: codes that do not sort as they count.
     assert [units.tolist() for units in release.geography.units] == [
@@ -305,7 +305,7 @@ def test_a_finished_run_of_an_older_version_is_left_alone_and_says_so(town: Path
     with pytest.raises(RunError, match="a different config or by another version of headcount"):
         protect_run(write_config(town))
     with pytest.raises(RunError, match="a different config or by another version of headcount"):
-        open_run(out)
+        _open_run(out)
     assert contents(out) == before
 
 
@@ -419,7 +419,7 @@ def test_a_run_of_an_older_version_that_chose_its_sampler_is_evaluated(town: Pat
     make_ledger(town)
     out = protect_run(write_config(town, run=LEDGER))
     drawn_by(out, sampler)
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     assert (release.at("tract") != planned.counts.dense()).any()
 
 

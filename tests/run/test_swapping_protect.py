@@ -12,7 +12,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.evaluation.error import Error
 from headcount.evaluation.evaluate import Choice
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config
 
@@ -34,7 +34,7 @@ def hidden(folder: Path, words: list[str]) -> list[str]:
 @pytest.mark.parametrize("mechanism", [HOUSEHOLDS, TARGETED])
 def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
     out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=mechanism))
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     table = pl.read_parquet(out / "internal/provenance.parquet")
     told = json.loads((out / "internal/swap-report.json").read_text())["0"]
     assert told["swapped"] == table.height > 0
@@ -60,7 +60,7 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
 def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
     out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=PERSONS))
     scores = evaluate_run(out).evaluation["error"].table
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     made = pl.read_csv(out / "internal/evaluation/representation.csv")
     assert set(made["level"]) == {"county", "tract", "block_group", "block"}
     assert set(made["metric"]) == {"kl", "mse", "underallocated"}
@@ -86,7 +86,7 @@ def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
 
 def test_people_can_be_swapped_too(tmp_path: Path):
     out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=PERSONS))
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     tables = {f"{level}.parquet" for level in release.geography.levels}
     described = {"datapackage.json", "manifest.json", "receipt.json"}
     assert set(contents(out / "release")) == tables | described

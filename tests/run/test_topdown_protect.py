@@ -14,7 +14,7 @@ from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyErr
 from headcount.evaluation.evaluate import evaluation_report
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import protect_run
 from headcount.topdown._estimate import prepare_level
 from tests.run.town import (
@@ -65,7 +65,7 @@ def tables(release: Path) -> dict[str, bytes]:
 def test_counts_people_quarters_measurements_and_receipt(town: Path):
     config = write_config(town, population=TOWN, mechanism=WHOLE, run=ALL)
     out = protect_run(config)
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     measured = {
         f"measurements/{level}.parquet/{table}/part-00000.parquet"
         for level in ("whole", "county", "tract")
@@ -126,7 +126,7 @@ def test_what_is_published_is_what_was_used(town: Path):
     alone = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
     run = f'{LEDGER}\npublish = ["measurements"]'
     out = protect_run(write_config(town, population=TOWN, mechanism=alone, run=run))
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     frame = pl.read_parquet(out / "release/measurements/whole.parquet/DPQuery/*.parquet")
     answers = np.maximum(np.array(frame["value"].to_list()), 0)
     np.testing.assert_array_equal(answers, release.at("whole"))
@@ -231,5 +231,5 @@ def test_pooled_answers_spend_the_same_and_the_receipt_has_another_name(town: Pa
     assert receipts[1]["mechanism"].startswith("TopDown with pooling(")
     assert receipts[1]["notes"]["answers pooled"] == "from tract up"
     assert "pooled" not in json.dumps(receipts[0])
-    report = evaluation_report(open_run(town / "out12")[0], (), recipe="evaluate", public=True)
+    report = evaluation_report(_open_run(town / "out12")[0], (), recipe="evaluate", public=True)
     assert report.subtitle == "A release by TopDown with pooling, scored against the truth"

@@ -14,7 +14,7 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, RunError
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
-from headcount.run.evaluate import open_run
+from headcount.run.evaluate import _open_run
 from headcount.run.protect import prepare_run, protect_run
 from tests.run.test_topdown_protect import (
     BOUNDS,
@@ -115,7 +115,7 @@ def test_a_table_of_bounds_is_kept_and_said(town: Path):
     run = f"{LEDGER}\nseed = 4"
     config = write_config(town, population=TOWN, mechanism=HEAD + QUERIES + TABLE, run=run)
     out = protect_run(config)
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     counties = release.geography.units[1].tolist()
     table = np.asarray(release.at("county")).reshape(len(counties), 2, 3).sum(axis=2)
     for county, both in zip(counties, table.tolist(), strict=True):
@@ -145,7 +145,7 @@ def test_another_table_is_another_run(town: Path):
     write_bounds(town, above=5)
     with pytest.raises(RunError, match="made with a different config"):
         protect_run(config)
-    _, made = open_run(town / "out")  # the people are those of the run
+    _, made = _open_run(town / "out")  # the people are those of the run
     with pytest.raises(
         HeadcountError, match=r"sexes.csv: found different content, expected sha256"
     ):
@@ -206,7 +206,7 @@ def test_recoded_queries_are_measured_and_bounded(town: Path):
     mechanism = HEAD + RECODED + TABLE.replace('"sex"', '"grown"')
     run = f'{LEDGER}\npublish = ["measurements"]'
     out = protect_run(write_config(town, population=TOWN, mechanism=mechanism, run=run))
-    release, planned = open_run(out)
+    release, planned = _open_run(out)
     made = np.asarray(release.at("county")).reshape(-1, 2, 3)
     truth = planned.counts.at("county").dense().reshape(-1, 2, 3)
     assert np.array_equal(made[:, :, 0], truth[:, :, 0])

@@ -10,9 +10,9 @@ import pytest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.studio import listing
 from headcount.studio.listing import (
-    ListedBalance,
-    ListedConfig,
-    ListedRun,
+    _ListedBalance,
+    _ListedConfig,
+    _ListedRun,
     balances_among,
     configs_among,
     plain_files,
@@ -38,14 +38,14 @@ def test_files_configs_runs_and_ledgers_by_name(tmp_path: Path) -> None:
     found = plain_files(tmp_path)
     assert (found.more, found.nameless) == (False, 0)
     configs = configs_among(found.files, tmp_path)
-    assert configs[1] == ListedConfig("sub/a.toml", out="runs/a")
+    assert configs[1] == _ListedConfig("sub/a.toml", out="runs/a")
     assert configs[0].name == "bad.toml"
     assert configs[0].fault.startswith("bad.toml: found text that is not TOML")
     runs = runs_among(found.files, configs)
-    assert runs == [ListedRun("runs/a", "damaged", "sub/a.toml")]
+    assert runs == [_ListedRun("runs/a", "damaged", "sub/a.toml")]
     assert tables_among(found.files, runs) == ["people.csv", "sub/more.parquet"]
     balances = list(balances_among(found.files))
-    assert balances == [ListedBalance("book", "census", "epsilon 2 left of 2")]
+    assert balances == [_ListedBalance("book", "census", "epsilon 2 left of 2")]
     (tmp_path / "book").chmod(0o644)
     (open_to_others,) = balances_among(found.files)
     assert open_to_others.words.startswith("book: found mode 0644, expected 0600")

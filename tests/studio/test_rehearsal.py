@@ -8,7 +8,7 @@ import pytest
 
 from headcount.config.load import read_config
 from headcount.files import parse_toml
-from headcount.studio.rehearsal import rehearsal_outcome, rehearsal_text
+from headcount.studio.rehearsal import _rehearsal_text, rehearsal_outcome
 
 MEMO = """case,found_percent,guess_percent,leaf_percent,withheld_people_percent
 no protection,100,96.24,0,0
@@ -22,7 +22,7 @@ def test_a_rehearsal_has_the_method_and_no_other_on_made_up_people():
         {"name": "person-swapping", "rate": "0.1", "kind": "random", "level": "Bezirk"}
     ]
     parts.append({"name": "cell-key", "maximum": 2, "variance": 1})
-    text = rehearsal_text("swapped", parts, out="runs/x")
+    text = _rehearsal_text("swapped", parts, out="runs/x")
     config = read_config(parse_toml(text, source="r"), source="r")
     assert config.population.kind == "towns"
     assert 'level = "block"' in text

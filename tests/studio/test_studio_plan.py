@@ -22,9 +22,9 @@ from headcount.run.plan import plan as planned
 from headcount.run.protect import prepare_run
 from headcount.studio.wanted import (
     STEPS,
-    amount_for,
-    at_dial,
-    dial_of,
+    _amount_for,
+    _at_dial,
+    _dial_of,
     reaches,
     with_amount,
 )
@@ -77,7 +77,7 @@ def test_dial_and_accuracy_move_together(client: Client):
     def shown(**query: str) -> str:
         return client.get("/plan/preview", config="people.toml", **query).text
 
-    far = shown(moved="dial", dial=str(dial_of(Fraction(2))))
+    far = shown(moved="dial", dial=str(_dial_of(Fraction(2))))
     assert "<strong>epsilon 2</strong>" in far
     assert "not yet in the config" in far
     aim = shown(moved="people", people="12", target="Region: total")
@@ -123,11 +123,13 @@ def test_what_cannot_be_planned_is_refused_in_its_place(client: Client, query, s
 
 
 def test_the_dial_covers_what_it_says():
-    assert at_dial("0") == Fraction(1, 100)
-    assert at_dial(str(STEPS)) == 100
-    assert [dial_of(at_dial(str(n))) for n in range(0, STEPS + 1, 10)] == [*range(0, STEPS + 1, 10)]
-    assert dial_of(Fraction(10**6)) == STEPS
-    assert at_dial("999") == 100
+    assert _at_dial("0") == Fraction(1, 100)
+    assert _at_dial(str(STEPS)) == 100
+    assert [_dial_of(_at_dial(str(n))) for n in range(0, STEPS + 1, 10)] == [
+        *range(0, STEPS + 1, 10)
+    ]
+    assert _dial_of(Fraction(10**6)) == STEPS
+    assert _at_dial("999") == 100
 
 
 @pytest.mark.parametrize("currency", ["epsilon", "rho"])
@@ -137,7 +139,7 @@ def test_a_loss_for_an_accuracy_is_enough_and_hardly_more(client: Client, curren
     path = client.studio.folder.root / "people.toml"
     path.write_text(path.read_text().replace("epsilon = 1 ", f"{currency} = 1 "))
     domain, target = config.population.domain(), "Bezirk: total"
-    amount = amount_for(chain(client), domain, target=target, people=people)
+    amount = _amount_for(chain(client), domain, target=target, people=people)
     found = reaches(with_amount(chain(client), amount).on(domain))
     reach = next(one.people for one in found if one.name == target)
     assert reach is not None

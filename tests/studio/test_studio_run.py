@@ -21,7 +21,7 @@ from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.run import protect
-from headcount.studio.jobs import Job
+from headcount.studio.jobs import _Job
 from headcount.studio.serve import LOOK
 from tests.studio.client import Answer, Client, running
 from tests.studio.people import declare, messy_people
@@ -172,7 +172,7 @@ def test_a_config_that_an_editor_changes_after_the_confirmation_is_not_run(
     once = confirm(client)
     start = client.studio.jobs.start
 
-    def edited(about: str, arguments: list[str]) -> Job:
+    def edited(about: str, arguments: list[str]) -> _Job:
         """An editor comes between the studio's last look and the start of the command."""
         path = root / NAME
         text = path.read_text()

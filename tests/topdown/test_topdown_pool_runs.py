@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.comparison.run import settings_words
+from headcount.comparison.run import _settings_words
 from headcount.domain import Domain
 from headcount.engines.local import LocalEngine
 from headcount.mechanisms import Chain, Context, Tabulated, protect
@@ -276,6 +276,6 @@ def test_a_comparison_and_a_chain_name_it_so_too() -> None:
     chain = Chain.of((Sampling(fraction=Fraction(1, 2)), TopDown(epsilon=Fraction(1), pool=True)))
     assert chain.called == f"sampling+{WITH_POOLING}"
     assert chain.name == "sampling+topdown"  # keys the noise
-    assert f"{WITH_POOLING}: " in settings_words(chain)
+    assert f"{WITH_POOLING}: " in _settings_words(chain)
     assert chain.on(Domain(SCHEMA, PLACES)).guarantee.method.startswith(WITH_POOLING)
     assert Chain.of(topdown()).called == "topdown"

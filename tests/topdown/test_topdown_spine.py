@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from headcount.comparison.measures import small_part
+from headcount.comparison.measures import _small_part
 from headcount.domain import Domain
 from headcount.errors import ConfigError
 from headcount.evaluation import Truth, audit
@@ -217,7 +217,7 @@ def test_a_part_of_the_places_keeps_their_spine():
 def test_the_audit_of_a_comparison_works_on_a_part_with_its_spine(monkeypatch):
     """On the leaves of one town, whose spine has them in two parts of the state."""
     monkeypatch.setattr(audit, "FEWEST_RUNS", 20)
-    part = small_part(people(6))
+    part = _small_part(people(6))
     assert part.geography.size("leaf") == 3
     mechanism = along(zcdp(1))
     release = protect(Tabulated.of(part), mechanism, keyed())
@@ -236,7 +236,7 @@ def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypat
     """A record that would need quarters of another kind changes within its own."""
     monkeypatch.setattr(audit, "FEWEST_RUNS", 20)
     counts = in_quarters()
-    part = small_part(counts)
+    part = _small_part(counts)
     assert part.quarters is not None
     assert counts.quarters is not None
     known = dict(zip(PLACE.units[-1].tolist(), counts.quarters.occupied.tolist(), strict=True))
@@ -250,7 +250,7 @@ def test_the_audit_of_a_comparison_has_the_living_quarters_of_its_part(monkeypat
     refused = [
         seed
         for seed in range(30)
-        if not audit.NeighbouringRuns.of(part, UnitOfPrivacy.CHANGE_ONE, seed=seed).passes(chain)
+        if not audit._NeighbouringRuns.of(part, UnitOfPrivacy.CHANGE_ONE, seed=seed).passes(chain)
     ]
     assert refused  # a facility with as many people as it may have, or with one alone
     release = protect(Tabulated.of(part), mechanism, keyed())

@@ -144,11 +144,11 @@ def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
 
 def _solve_leaf(plan: Task, low: Ints, high: Ints) -> tuple[Ints, Settled | None, Solved]:
     """The classes that may hold someone, their problem after propagation, and a solution."""
-    classes, settled = leaf_problem(plan.structure.layouts[0], low, high)
+    classes, settled = _leaf_problem(plan.structure.layouts[0], low, high)
     return classes, settled, IMPOSSIBLE if settled is None else solve(settled, plan.effort)
 
 
-def leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled | None]:
+def _leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled | None]:
     """The classes of a leaf that may hold someone, and their problem after propagation."""
     keep = np.ones(len(layout.row_of), dtype=bool)
     kernels.alive(layout.row_of, high, keep)

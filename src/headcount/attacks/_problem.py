@@ -38,7 +38,7 @@ ALGEBRA, SEARCH, SOLVER, NO_METHOD = "algebra", "search", "solver", "none"
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class _Problem:
     """Counts x with lo <= x <= hi whose sums over rows lie between rlo and rhi.
 
     where
@@ -87,7 +87,7 @@ class Settled:
     """
 
     x: Ints
-    open: tuple[Problem, ...]
+    open: tuple[_Problem, ...]
     fixed: bool
 
 
@@ -113,7 +113,7 @@ def settle(rows: Ints32, low: Ints, high: Ints) -> Settled | None:
     if not agree:
         return None
     root = kernels.components(ptr, idx, keep, len(free))
-    whole = Problem(ptr, idx, rlo, rhi, lo[free], hi[free], free)
+    whole = _Problem(ptr, idx, rlo, rhi, lo[free], hi[free], free)
     return Settled(lo, tuple(_split(whole, keep, root)), fixed)
 
 
@@ -125,7 +125,7 @@ def _fixed(ptr: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> bool:
     return bool((held == size).any())
 
 
-def _split(whole: Problem, keep: Flags, root: Ints) -> Iterator[Problem]:
+def _split(whole: _Problem, keep: Flags, root: Ints) -> Iterator[_Problem]:
     """The independent parts: unknowns by component (``root``), with the kept rows over them."""
     ptr, idx, kept = whole.ptr, whole.idx, np.flatnonzero(keep)
     length = np.diff(ptr)
@@ -142,7 +142,7 @@ def _split(whole: Problem, keep: Flags, root: Ints) -> Iterator[Problem]:
         members = order[start[k] : start[k + 1]]
         rows = kept[row_order[row_start[k] : row_end[k]]]
         entries = [idx[ptr[r] : ptr[r + 1]] for r in rows]
-        yield Problem(
+        yield _Problem(
             np.concatenate([[0], np.cumsum(length[rows])]),
             local[np.concatenate(entries)] if entries else np.empty(0, dtype=np.int64),
             whole.rlo[rows],
@@ -191,7 +191,7 @@ def solve(settled: Settled, effort: Effort) -> Solved:
     return Solved(x if complete else None, proven, method)
 
 
-def _searched(part: Problem, effort: Effort) -> Solved | None:
+def _searched(part: _Problem, effort: Effort) -> Solved | None:
     """Any solution by search, or a proof that there is none; None where search gives up."""
     if not len(part.rlo):
         return Solved(part.lo, True, SEARCH)  # nothing but its bounds is known of it
@@ -225,12 +225,12 @@ def farthest(settled: Settled, start: Ints, effort: Effort) -> tuple[int, bool]:
     return distance, proven
 
 
-def ask(part: Problem, start: Ints | None = None, fixed: bool = False, *, steps: int) -> Solved:
+def ask(part: _Problem, start: Ints | None = None, fixed: bool = False, *, steps: int) -> Solved:
     """By HiGHS any solution, or, with a start, the one farthest from it in L1 distance."""
     return solve_program(_distance_program(part, start, fixed), len(part.lo), steps)
 
 
-def _distance_program(problem: Problem, start: Ints | None, fixed: bool) -> Program:
+def _distance_program(problem: _Problem, start: Ints | None, fixed: bool) -> Program:
     """The integer program of a question, its first unknowns being x.
 
     With s the start, the distance sum |x - s| has three kinds of terms. Where s is at an end of

@@ -47,7 +47,7 @@ ALL_EXACT = 1e-6
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellValues:
+class _CellValues:
     """What is published of each cell: once, or more often where chance was drawn anew.
 
     where
@@ -70,7 +70,7 @@ class CellValues:
         return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
 
 
-def _draws(some: ChangedCells) -> CellValues:
+def _draws(some: ChangedCells) -> _CellValues:
     """The published values of each cell: one, or one a table where chance is drawn anew.
 
     That shows wherever a cell has two values; people with a key have one in every table.
@@ -84,7 +84,7 @@ def _draws(some: ChangedCells) -> CellValues:
     last, known = some.values()
     if all(((one < 0) | (one == last)).all() for one in values):
         values = [np.where(known, last, -1)]
-    return CellValues(values=tuple(values), exact=some.exact())
+    return _CellValues(values=tuple(values), exact=some.exact())
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -142,11 +142,11 @@ class Average(Attack):
         published: dict[tuple[str, str], Ints] = {}
         partitions: dict[tuple[str, str], Ints] = {}
         weight: dict[tuple[str, str], Floats] = {}
-        table = law_of(cells)
-        variance = self.variance or (table.variance if table else shown_variance(cells))
+        table = _law_of(cells)
+        variance = self.variance or (table.variance if table else _shown_variance(cells))
         for some in cells:
             draws = _draws(some)
-            found = average_cells(some.linked.additive, draws)
+            found = _average_cells(some.linked.additive, draws)
             size = some.linked.additive.size
             for name in names:
                 claimed = np.full(size, NOTHING)
@@ -186,8 +186,8 @@ class Average(Attack):
     def _knowing(
         self,
         some: ChangedCells,
-        draws: CellValues,
-        found: CellAverages,
+        draws: _CellValues,
+        found: _CellAverages,
         table: ChangeTable | None,
         variance: float,
     ) -> Ints:
@@ -200,20 +200,20 @@ class Average(Attack):
         return np.where(possible, best, mean)
 
 
-def law_of(cells: Sequence[ChangedCells]) -> ChangeTable | None:
+def _law_of(cells: Sequence[ChangedCells]) -> ChangeTable | None:
     """The law of changes that an attacker was given; None if there is none."""
     known = [one.known for some in cells for one in some.published.values()]
     return next((one.table for one in known if one is not None), None)
 
 
-def shown_variance(cells: Sequence[ChangedCells]) -> float:
+def _shown_variance(cells: Sequence[ChangedCells]) -> float:
     """The variance of a change as the gaps of margins show it; NaN if none is large enough."""
     gaps = [one for one in published_gaps(cells) if not np.isnan(one.variance)]
     return float(np.mean([one.variance for one in gaps])) if gaps else float("nan")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Averages:
+class _Averages:
     """Counts estimated by averaging.
 
     where
@@ -231,7 +231,7 @@ class Averages:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellAverages:
+class _CellAverages:
     """Cells of published tables, averaged over the partitions that the tables have of them.
 
     where
@@ -244,12 +244,12 @@ class CellAverages:
 
     cell: Ints
     partitions: Ints
-    averages: Averages
-    sums: Averages
+    averages: _Averages
+    sums: _Averages
     least: Ints
 
 
-def average_cells(additive: Additive, draws: CellValues) -> CellAverages:
+def _average_cells(additive: Additive, draws: _CellValues) -> _CellAverages:
     """Each total that is changed, with all relations whose parts are published.
 
     A total of 0 whose parts are all 0 stays as it is. A cell with r values is worth r; a partition
@@ -277,20 +277,20 @@ def average_cells(additive: Additive, draws: CellValues) -> CellAverages:
     partitions = np.bincount(total[whole], minlength=additive.size)
     cell = np.flatnonzero(partitions)
     of_sums, times = weight[cell].astype(np.float64), many[cell].astype(np.float64)
-    return CellAverages(
+    return _CellAverages(
         cell=cell,
         partitions=partitions[cell],
-        averages=Averages(
+        averages=_Averages(
             mean=(times * value[cell] + weighted[cell]) / (times + of_sums),
             weight=times + of_sums,
         ),
-        sums=Averages(mean=weighted[cell] / of_sums, weight=of_sums),
+        sums=_Averages(mean=weighted[cell] / of_sums, weight=of_sums),
         least=least[cell],
     )
 
 
 def likeliest(
-    found: CellAverages, draws: CellValues, table: ChangeTable, variance: float
+    found: _CellAverages, draws: _CellValues, table: ChangeTable, variance: float
 ) -> tuple[Ints, Flags]:
     """The likeliest count of each cell, for an attacker who knows the law of changes.
 

@@ -190,7 +190,7 @@ def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MarginGaps:
+class _MarginGaps:
     """What the gaps of published margins say.
 
     where
@@ -224,7 +224,7 @@ class MarginGaps:
         return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
 
 
-def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
+def published_gaps(cells: Sequence[ChangedCells]) -> list[_MarginGaps]:
     """For each set of cells the gaps of the relations all of whose cells are published."""
     found = []
     for some in cells:
@@ -234,7 +234,7 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
             one.off is not None and one.off.raises_zeros for one in some.published.values()
         )
         found.append(
-            margin_gaps(
+            _margin_gaps(
                 shown.additive,
                 value[shown.cell],
                 zeros_stay=not raised,
@@ -244,13 +244,13 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
     return found
 
 
-def margin_gaps(
+def _margin_gaps(
     additive: Additive,
     published: Ints,
     *,
     zeros_stay: bool = True,
     exact: Flags | None = None,
-) -> MarginGaps:
+) -> _MarginGaps:
     """Gaps of all relations, and the largest change that each of them proves.
 
     where
@@ -272,7 +272,7 @@ def margin_gaps(
     least = _least_changes(additive, published, int(zeros_stay), changed)
     own = np.repeat(np.arange(len(lengths)), lengths)
     terms = np.bincount(own, weights=changed[additive.part], minlength=len(lengths))
-    return MarginGaps(
+    return _MarginGaps(
         gap=gap,
         terms=(terms + changed[additive.total]).astype(np.int64),
         least=least,

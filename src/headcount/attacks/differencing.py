@@ -251,7 +251,7 @@ class Difference(Attack):
                 expected=f"a table that the first release publishes at {one.level!r}: "
                 f"{_names(first, one.level)}, of the same attributes",
             )
-        made = overlay(crosswalk.first, crosswalk.second)
+        made = _overlay(crosswalk.first, crosswalk.second)
         chosen = made.unpublished
         if self.effort != "relations" and 0 < self.sample < len(chosen):
             order = np.random.default_rng(self.seed).permutation(len(chosen))
@@ -355,7 +355,7 @@ class Overlay:
         return close
 
 
-def overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
+def _overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
     """Two divisions from the area and the square of each leaf unit, numbered from 0."""
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     for name, labels in (("first", one), ("second", two)):

@@ -171,8 +171,8 @@ class Rebuilt(ClaimedRecords):
     def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
         """The records, for each block how they were found, and where the blocks are."""
         return {
-            RECORDS: records_frame(self.found),
-            BLOCKS: blocks_frame(self.found),
+            RECORDS: _records_frame(self.found),
+            BLOCKS: _blocks_frame(self.found),
             "units": units_frame(self.geography, self.geography.leaf),
         }
 
@@ -182,7 +182,7 @@ class Rebuilt(ClaimedRecords):
         return {"moves.txt": "\n".join(map(str, moves)) + "\n"} if moves else {}
 
 
-def records_frame(found: Reconstruction) -> pl.DataFrame:
+def _records_frame(found: Reconstruction) -> pl.DataFrame:
     """Reconstructed records: block, attributes, and how many people share them."""
     schema, geography = found.schema, found.geography
     levels = np.unravel_index(found.cell, schema.shape)
@@ -200,7 +200,7 @@ def records_frame(found: Reconstruction) -> pl.DataFrame:
     )
 
 
-def blocks_frame(found: Reconstruction) -> pl.DataFrame:
+def _blocks_frame(found: Reconstruction) -> pl.DataFrame:
     """How each block was solved, and how sure its records are."""
     return pl.DataFrame(
         {

@@ -308,7 +308,7 @@ def _draws(
         rng = np.random.default_rng([seed, order])
         row = np.full(len(known), -1, dtype=np.int64)
         grade = np.zeros(len(known), dtype=np.int8)
-        match_sorted(
+        _match_sorted(
             a.copy(),
             a_coarse,
             a_fine,
@@ -369,7 +369,7 @@ def _pair(
 
 
 @kernel
-def match_sorted(
+def _match_sorted(
     a: Ints,
     a_coarse: Ints,
     a_fine: Ints,

@@ -79,7 +79,7 @@ MOVED = {"bench": "benchmarks are run from a clone of the repository: make bench
 CTRL_C = 130
 
 
-class StoppedError(Exception):
+class _StoppedError(Exception):
     """Somebody pressed Ctrl-C during a command, or asked its process to end."""
 
     def __init__(self, command: str, exit_code: int) -> None:
@@ -105,7 +105,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt as stopped:
             code = stopped.exit_code if isinstance(stopped, Terminated) else CTRL_C
-            raise StoppedError(ctx.invoked_subcommand or "", code) from None
+            raise _StoppedError(ctx.invoked_subcommand or "", code) from None
 
 
 app = typer.Typer(
@@ -176,7 +176,7 @@ def main() -> None:
     logging.getLogger("headcount").setLevel(logging.INFO)
     try:
         app()
-    except StoppedError as stopped:
+    except _StoppedError as stopped:
         resumes = str(stopped) in RESUMES
         what = "the same command resumes" if resumes else "nothing was left half written"
         with contextlib.suppress(OSError):  # the terminal may be gone

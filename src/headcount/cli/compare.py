@@ -115,12 +115,12 @@ def compare(
         )
         return
     if not quiet:
-        show_memo(done)
+        _show_memo(done)
     typer.echo(f"report:     {done.internal}{'' if done.public else ' (confidential)'}")
     typer.echo(f"to publish: {done.publish}")
 
 
-def show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
+def _show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
     """The memo's table, shortened for a terminal: what each case costs and gives away."""
     from headcount.report.model import CONFIDENTIAL_BANNER
 
@@ -164,7 +164,7 @@ def demo(
     if quiet:
         typer.echo(f"report: {done.internal}")
         return
-    show_memo(done, without=("guarantee", "guess_percent"))
+    _show_memo(done, without=("guarantee", "guess_percent"))
     typer.echo(f"Change {config} and give it to headcount compare, or put your own people into it.")
     typer.echo(f"Done. Open the report in a browser:\n  {done.internal.resolve()}")
 

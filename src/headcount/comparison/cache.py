@@ -88,7 +88,7 @@ class Cache:
         """
         if self.folder is None:
             return make()
-        code = f"{source_digest(made_by)} {library_versions(made_by)}"
+        code = f"{source_digest(made_by)} {_library_versions(made_by)}"
         key = sha256(f"{code} {inputs}".encode()).hexdigest()[:24]
         path = self.folder / f"{name}-{key}.{codec.ending}"
         if path.is_file():
@@ -154,14 +154,14 @@ def source_digest(module: str, homes: Homes = ()) -> str:
         )
     found = sha256()
     for home in homes:
-        own = (file for file in imported_by(module, homes) if file.is_relative_to(home))
+        own = (file for file in _imported_by(module, homes) if file.is_relative_to(home))
         for file in sorted(_files(frozenset(own))):
             found.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
     return found.hexdigest()
 
 
 @cache
-def library_versions(module: str, homes: Homes = ()) -> str:
+def _library_versions(module: str, homes: Homes = ()) -> str:
     """Python and the libraries that a module and all it imports of ours name, with versions.
 
     Imports inside functions count here too, and so a library that only draws figures. What these
@@ -170,7 +170,7 @@ def library_versions(module: str, homes: Homes = ()) -> str:
     homes = homes or _homes(module)
     named = {
         name.split(".")[0]
-        for file in imported_by(module, homes)
+        for file in _imported_by(module, homes)
         for name in _imports(file.read_text(encoding="utf-8"))
     }
     of_module = _distributions()
@@ -189,7 +189,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 @cache
-def imported_by(module: str, homes: Homes = ()) -> frozenset[Path]:
+def _imported_by(module: str, homes: Homes = ()) -> frozenset[Path]:
     """The source files that a module needs: its own, those it imports, theirs, and so on."""
     homes = homes or _homes(module)
     found: set[Path] = set()

@@ -129,7 +129,7 @@ class Measuring:
     def _of_the_first(self, one: Released, engine: Engine) -> Frames:
         reasons: list[dict[str, str]] = []
         found = {
-            "withheld": withheld_of(one.release, one.truth.counts),
+            "withheld": _withheld_of(one.release, one.truth.counts),
             "epl": self._metric(
                 one,
                 EmpiricalPrivacyLoss(levels=(one.release.geography.leaf,)),
@@ -174,7 +174,7 @@ class Measuring:
         chain, loss = one.truth.chain(), one.release.guarantee.loss_for(self.unit)
         if loss is None or one.case.name not in self.audited:
             return pl.DataFrame(schema=AUDIT)
-        part = small_part(one.truth.protected)
+        part = _small_part(one.truth.protected)
         promised = replace(one.release.guarantee, losses=(loss,))
         audit = Audit(runs=self.preset.audit_runs, answers=AUDIT_ANSWERS)
         truth = Truth(counts=part, protected=part, mechanism=chain)
@@ -210,7 +210,7 @@ def errors_of(one: Released, cells: CellSet) -> Breakdown:
     return found if first else replace(found, largest=found.largest.clear())
 
 
-def withheld_of(release: Release, counts: Counts) -> pl.DataFrame:
+def _withheld_of(release: Release, counts: Counts) -> pl.DataFrame:
     """Cells and people that published tables do not show."""
     nothing = pl.DataFrame(schema=WITHHELD)
     if not isinstance(release, TablesRelease) or release.changed:
@@ -218,7 +218,7 @@ def withheld_of(release: Release, counts: Counts) -> pl.DataFrame:
     return withheld_frame(counts, release).select(list(WITHHELD)).cast(WITHHELD)  # type: ignore[arg-type]
 
 
-def small_part(counts: Counts) -> Counts:
+def _small_part(counts: Counts) -> Counts:
     """A few neighbouring leaf units: those of one parent around the first where somebody lives."""
     geography = counts.geography
     first = int(np.argmax(counts.totals() > 0))

@@ -60,7 +60,7 @@ def _choose(ways: Sequence[Way], data: Tabulated) -> tuple[tuple[Way, ...], tupl
     return tuple(fine), tuple(refused)
 
 
-def replicates_of(settings: Settings, domain: ComparedDomain) -> int:
+def _replicates_of(settings: Settings, domain: ComparedDomain) -> int:
     """Runs of each case: as asked for, or as the preset says for so many counts."""
     if settings.replicates is not None:
         return settings.replicates
@@ -85,7 +85,7 @@ def run(
             expected=f"at least one {data.counts.domain.counted.one}",
         )
     ways, refused = _choose(offer.ways, data)
-    replicates = replicates_of(settings, domain)
+    replicates = _replicates_of(settings, domain)
     promised = promises(ways, domain)
     measuring = Measuring(
         cells=settings.cell_set,
@@ -242,7 +242,7 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
                 "strength": way.strength,
                 "guarantee": promised[way.name].words,
                 "epsilon": promised[way.name].epsilon,
-                "settings": settings_words(way.mechanism),
+                "settings": _settings_words(way.mechanism),
             }
             for way in ways
         ],
@@ -250,7 +250,7 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
     )
 
 
-def settings_words(chain: Chain) -> str:
+def _settings_words(chain: Chain) -> str:
     """The steps of a chain with their keys, as a config has them."""
     said = []
     for part in chain.parts:

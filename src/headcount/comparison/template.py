@@ -362,7 +362,7 @@ def listed(items: list[str], word: str = "and") -> str:
     return f"{', '.join(items[:-1])} {word} {items[-1]}"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
+def _plural(number: int, one: str, many: str = "") -> str:
     """A number with its noun: "1 county", "3 counties"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -371,5 +371,5 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "shown": shown,
     "percent": percent,
     "listed": listed,
-    "plural": plural,
+    "plural": _plural,
 }

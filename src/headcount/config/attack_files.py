@@ -55,7 +55,7 @@ class TableFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesFile:
+class _TablesFile:
     """What a file of tables says.
 
     where
@@ -78,7 +78,7 @@ def read_tables_file(path: Path) -> Knowledge:
     """
     source = str(path)
     data = read_toml(path, expected="a TOML file that lists tables")
-    said = located(from_table(TablesFile, data, source=source), path.parent)
+    said = located(from_table(_TablesFile, data, source=source), path.parent)
     schema = load_schema(said.schema)
     places = CodeColumns(columns=said.levels)
     units = read_table(said.units, list(said.levels))

@@ -41,7 +41,7 @@ def edited(text: str, change: Callable[[TOMLDocument], None], *, source: str) ->
     return tomlkit.dumps(document)
 
 
-def set_at(document: TOMLDocument, path: str, value: Any, *, default: Any) -> None:
+def _set_at(document: TOMLDocument, path: str, value: Any, *, default: Any) -> None:
     """Set the value at a dotted path, such as "population.attribute.0.levels"."""
     *tables, key = path.split(".")
     within: Any = document
@@ -60,7 +60,7 @@ def set_said(document: TOMLDocument, path: str, said: str) -> None:
     """Set the value at a dotted path by words that were typed; other paths are left alone."""
     read, default = _READ.get(re.sub(r"\.\d+\.", ".", path), (None, None))
     if read is not None:
-        set_at(document, path, read(said.strip()), default=default)
+        _set_at(document, path, read(said.strip()), default=default)
 
 
 def _set_value(table: Any, key: str, value: Any, *, default: Any) -> None:

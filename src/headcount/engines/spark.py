@@ -4,7 +4,7 @@ A task may be lost, repeated, or made twice at once: pieces are pure, so nothing
 an engine maps may hold true counts, and so may a result. Spark keeps what passes through it in
 places of its own (logs, event logs, broadcast files, blocks on disk), so none of that passes
 through it: it is given the name of a folder and numbers, and gives nothing back. Functions, pieces
-and results are files in the folder (``HandedWork``), which must be the same for all machines. All
+and results are files in the folder (``_HandedWork``), which must be the same for all machines. All
 that is in it begins with its digest, and is unpickled only if that is right. Of an error that is
 not ours only its type and its place reach Spark: its message may have counts in it.
 """
@@ -42,7 +42,7 @@ FUNCTION = "function"
 DIGEST_BYTES = 32
 
 
-class PiecePlace(NamedTuple):
+class _PiecePlace(NamedTuple):
     """Where a piece stands in the file of its job."""
 
     job: int
@@ -58,7 +58,7 @@ class _Refused(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HandedWork(Generic[T, R]):
+class _HandedWork(Generic[T, R]):
     """A folder with a function, files of pieces, and a file for each result."""
 
     folder: Path
@@ -68,16 +68,16 @@ class HandedWork(Generic[T, R]):
         with _private(self.folder / FUNCTION) as file:
             file.write(_sealed(function))
 
-    def put_pieces(self, job: int, pieces: Iterable[T]) -> list[PiecePlace]:
+    def put_pieces(self, job: int, pieces: Iterable[T]) -> list[_PiecePlace]:
         """Write the pieces of a job into one file."""
         found, end = [], 0
         with _private(self.folder / f"pieces-{job}") as file:
             for number, piece in enumerate(pieces):
                 start, end = end, end + file.write(_sealed(piece))
-                found.append(PiecePlace(job, number, start, end))
+                found.append(_PiecePlace(job, number, start, end))
         return found
 
-    def do(self, place: PiecePlace) -> None:
+    def do(self, place: _PiecePlace) -> None:
         """Do one piece, in the process that is to do it, and write what came out, whole.
 
         An attempt that was made before, or is being made now, writes the same: the last one stays.
@@ -104,7 +104,7 @@ class HandedWork(Generic[T, R]):
             file.write(_sealed(made))
         attempt.replace(target)
 
-    def take(self, place: PiecePlace) -> R:
+    def take(self, place: _PiecePlace) -> R:
         """The result of one piece, whose file goes; or the error that was raised."""
         file = self._result(place)
         try:
@@ -116,7 +116,7 @@ class HandedWork(Generic[T, R]):
             raise made.error
         return made  # type: ignore[no-any-return]
 
-    def _result(self, place: PiecePlace) -> Path:
+    def _result(self, place: _PiecePlace) -> Path:
         return self.folder / f"result-{place.job}-{place.number}"
 
 
@@ -185,11 +185,11 @@ class SparkEngine:
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest."""
-        context = spark_context()
+        context = _spark_context()
         usual = TASKS * context.defaultParallelism
         tasks = int(context.getConf().get("spark.default.parallelism", str(usual)))
         with self.private_folder() as own:
-            work, waiting = HandedWork[T, R](own), iter(pieces)
+            work, waiting = _HandedWork[T, R](own), iter(pieces)
             work.put_function(function)
             do = partial(_do, work, libraries())
             for job in count():
@@ -212,7 +212,7 @@ class SparkEngine:
         return (InOrder, ())
 
 
-def spark_context() -> Any:
+def _spark_context() -> Any:
     """The running context, or a new one: without a web page or a port that others can reach."""
     try:
         from pyspark import SparkConf, SparkContext
@@ -277,11 +277,11 @@ def libraries() -> Mapping[str, str]:
 
 
 def _do(
-    work: HandedWork[Any, Any], expected: Mapping[str, str], place: PiecePlace
+    work: _HandedWork[Any, Any], expected: Mapping[str, str], place: _PiecePlace
 ) -> ConfigError | None:
     """One piece on a worker; an error of its set-up comes back, and is not tried again."""
     try:
-        refuse_others(expected)
+        _refuse_others(expected)
         work.do(place)
     except ConfigError as error:
         return error
@@ -293,7 +293,7 @@ def _do(
     return None
 
 
-def refuse_others(expected: Mapping[str, str]) -> None:
+def _refuse_others(expected: Mapping[str, str]) -> None:
     """Refuse a worker whose libraries are not the driver's: its bits could differ."""
     for name, wanted in expected.items():
         found = libraries()[name]

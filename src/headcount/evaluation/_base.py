@@ -162,7 +162,7 @@ def publishes_some_counts(release: Release) -> Support:
     return SUPPORTED if isinstance(release, CountsRelease) else publishes_counts(release)
 
 
-def publishes_tables(release: Release) -> Support:
+def _publishes_tables(release: Release) -> Support:
     """Whether a release has tables, with cells withheld or counts changed."""
     if isinstance(release, TablesRelease):
         return SUPPORTED
@@ -173,14 +173,14 @@ def publishes_tables(release: Release) -> Support:
 
 def withholds_cells(release: Release) -> Support:
     """Whether a release has tables with withheld cells, and every other count exact."""
-    if (tables := publishes_tables(release)) and release.as_tables().changed:
+    if (tables := _publishes_tables(release)) and release.as_tables().changed:
         return Support("the counts of the tables are changed, not withheld")
     return tables
 
 
 def changes_counts(release: Release) -> Support:
     """Whether a release has tables whose counts are changed."""
-    if (tables := publishes_tables(release)) and not release.as_tables().changed:
+    if (tables := _publishes_tables(release)) and not release.as_tables().changed:
         return Support("the tables withhold cells: every count that they publish is as it is")
     return tables
 

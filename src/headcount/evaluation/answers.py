@@ -63,7 +63,7 @@ def answers(
     for query in queries:
         answer = possible_answer(query, schema)
         gone = None if missing is None else (missing @ answer) > 0
-        exact = true_answers(counts, level, query, schema)
+        exact = _true_answers(counts, level, query, schema)
         yield query, _pairs(exact, released, answer, cells, clipped, missing=gone)
 
 
@@ -77,7 +77,7 @@ def tallied_answers(
     if isinstance(release, TablesRelease) or release.as_counts().missing_at(level) is not None:
         yield from answers(counts, release, level, cells, only=only)
         return
-    truth, table = counts_at(counts, level).matrix, release.table(level)
+    truth, table = _counts_at(counts, level).matrix, release.table(level)
     if len(runs := _runs(truth, table)) < 2:
         yield from answers(counts, release, level, cells, only=only)
         return
@@ -125,7 +125,7 @@ def _runs(truth: Any, released: LevelTable) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def counts_at(counts: Counts, level: str) -> Counts:
+def _counts_at(counts: Counts, level: str) -> Counts:
     """``counts.at(level)``, kept."""
     if level == counts.level:
         return counts
@@ -138,28 +138,28 @@ def counts_at(counts: Counts, level: str) -> Counts:
     return found
 
 
-def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
+def _possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
     """The groups of an answer that can hold anyone, by number."""
     return np.unique(query.groups(schema)[schema.possible])
 
 
 def possible_answer(query: Query, schema: Schema) -> Any:
     """What a query adds up, without the groups that nobody can be in."""
-    return query.matrix(schema)[:, possible_groups(query, schema)]
+    return query.matrix(schema)[:, _possible_groups(query, schema)]
 
 
 def group_names(query: Query, schema: Schema) -> list[str]:
     """Names of the groups that can hold anyone, of a query by one attribute."""
     (attribute,) = query.attributes(schema)
-    return [attribute.levels[number] for number in possible_groups(query, schema)]
+    return [attribute.levels[number] for number in _possible_groups(query, schema)]
 
 
-def true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> Any:
+def _true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> Any:
     """The exact answers to a query at a level, groups that nobody can be in left out; kept."""
     kept = _KEPT.setdefault(counts, {})
     key = (level, query, schema)
     if (found := kept.get(key)) is None:
-        found = counts_at(counts, level).matrix @ possible_answer(query, schema)
+        found = _counts_at(counts, level).matrix @ possible_answer(query, schema)
         if found.nnz <= MOST_KEPT:
             kept[key] = found
     return found
@@ -185,7 +185,7 @@ def published_answers(
         yield (
             query,
             pair_counts(
-                true_answers(counts, level, query, release.schema),
+                _true_answers(counts, level, query, release.schema),
                 value[:, columns],
                 cells=cells,
                 missing=withheld[:, columns],
@@ -300,11 +300,11 @@ def break_down(
     schema, geography = release.schema, release.geography
     places, sizes, spread, largest = [], [], [], []
     for level in geography.levels:
-        band = np.searchsorted(edges, counts_at(counts, level).totals(), side="right")
+        band = np.searchsorted(edges, _counts_at(counts, level).totals(), side="right")
         for query, pairs in answers(counts, release, level, cells):
             if not pairs.n:
                 continue
-            attribute = attribute_of(query)
+            attribute = _attribute_of(query)
             # All cells are one group, because they are too many.
             names = group_names(query, schema) if len(query.by) == 1 else [attribute]
             about = {"level": level, "attribute": attribute}
@@ -334,7 +334,7 @@ def break_down(
     )
 
 
-def attribute_of(query: Query) -> str:
+def _attribute_of(query: Query) -> str:
     """What tells the groups of a query apart."""
     if query.name == CELLS:
         return EVERY_CELL

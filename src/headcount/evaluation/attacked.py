@@ -183,7 +183,9 @@ class RecordsAgree(Attacked):
 def score_records(claims: ClaimedRecords, people: TruePeople, part: Part) -> RecordsAgree:
     """Agreement of claimed records with people, unit by unit."""
     records = records_of(claims.matrix, Features.of(claims.schema))
-    table = agreement_frame(records, people.records(), claims.geography.size(claims.geography.leaf))
+    table = _agreement_frame(
+        records, people.records(), claims.geography.size(claims.geography.leaf)
+    )
     return RecordsAgree.by(claims, part, table=_with_people(table), attributes=_attributes(claims))
 
 
@@ -194,7 +196,7 @@ def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgr
     return RecordsAgree.by(
         claims,
         part,
-        table=_with_people(table.hstack(certain_frame(claims, people))),
+        table=_with_people(table.hstack(_certain_frame(claims, people))),
         attributes=_attributes(claims),
     )
 
@@ -210,7 +212,7 @@ def _with_people(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter((pl.col("blocks") == ALL) | (pl.col("people") + pl.col("records") > 0))
 
 
-def agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFrame:
+def _agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFrame:
     """Agreement by size of unit, in per cent of people."""
     found = agreement(records, truth, blocks=leaves)
     percents = {
@@ -222,14 +224,14 @@ def agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFra
 def rebuilt_frame(claims: Rebuilt, truth: Records) -> pl.DataFrame:
     """Agreement on age, on its bin, and on what the tables tell of sex and age."""
     leaves = claims.geography.size(claims.geography.leaf)
-    own = agreement_frame(records_of(claims.matrix, truth.features), truth, leaves)
-    told = agreement_frame(
+    own = _agreement_frame(records_of(claims.matrix, truth.features), truth, leaves)
+    told = _agreement_frame(
         records_of(claims.matrix, claims.features), replace(truth, features=claims.features), leaves
     )
     return own.with_columns(told["binned_percent"].alias("told_percent"))
 
 
-def certain_frame(claims: Rebuilt, people: TruePeople) -> pl.DataFrame:
+def _certain_frame(claims: Rebuilt, people: TruePeople) -> pl.DataFrame:
     """Records that every solution has, and those among them that are true, by size of unit.
 
     Of each kind that the tables tell apart so many are right as people are of it in truth, at most.
@@ -252,7 +254,7 @@ def certain_frame(claims: Rebuilt, people: TruePeople) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PeopleFound(Attacked):
+class _PeopleFound(Attacked):
     """Claims about named people that are right, beside a guess from where they live."""
 
     index: tuple[str, ...] = ("universe", "people")
@@ -321,7 +323,7 @@ class PeopleFound(Attacked):
 
 
 @score_claims.register
-def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> PeopleFound:
+def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> _PeopleFound:
     """Claims of any attack: right, if the person is so in truth.
 
     The guess is the combination that is most frequent among the true people of the unit.
@@ -348,14 +350,14 @@ def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> Peopl
         }
         for name, inside in universes.items()
     ]
-    return PeopleFound.by(claims, part, table=pl.DataFrame(rows), learnt=claims.learnt)
+    return _PeopleFound.by(claims, part, table=pl.DataFrame(rows), learnt=claims.learnt)
 
 
 @score_claims.register
-def score_matches(claims: Matches, people: TruePeople, part: Part) -> PeopleFound:
+def score_matches(claims: Matches, people: TruePeople, part: Part) -> _PeopleFound:
     """Matches, over several random orders of ties, beside guesses from the records attacked."""
     scores = matches_frame(claims, people.records())
-    return PeopleFound.by(
+    return _PeopleFound.by(
         claims,
         part,
         table=beside_guesses(scores).rename({"putative": "claimed", "confirmed": "right"}),

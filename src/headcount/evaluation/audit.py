@@ -79,16 +79,16 @@ class Audit(Metric):
         assert loss is not None  # supported
         if not loss.unit.adds and int(truth.counts.schema.possible.sum()) == 1:
             raise NotFeasible("there is one cell only, to which no record can change in its unit")
-        pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
+        pair = _NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
         if not pair.passes(mechanism):
             # Published living quarters may leave no room for the step: then one within a kind.
-            pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed, same_kind=True)
+            pair = _NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed, same_kind=True)
             if not pair.passes(mechanism):
                 raise NotFeasible("the mechanism refuses the neighbouring data")
         outputs = self._outputs(mechanism, pair, progress)
         bound = audit(*outputs, confidence=self.confidence, seed=self.seed)
         equal, _ = direct(outputs[0][:, 0], outputs[1][:, 0], exact_d=pair.exact)
-        return Audited(
+        return _Audited(
             counted=truth.counts.domain.counted,
             table=_row(loss, bound),
             bound=bound,
@@ -98,7 +98,7 @@ class Audit(Metric):
         )
 
     def _outputs(
-        self, mechanism: Chain, pair: NeighbouringRuns, progress: Progress
+        self, mechanism: Chain, pair: _NeighbouringRuns, progress: Progress
     ) -> tuple[Floats, Floats]:
         """As many runs as the answers allow, of either database the same number."""
         counts = pair.counts
@@ -128,7 +128,7 @@ class Audit(Metric):
         self,
         design: ChainDesign,
         data: Tabulated,
-        pair: NeighbouringRuns,
+        pair: _NeighbouringRuns,
         runs: range,
         label: bytes,
     ) -> Floats:
@@ -148,7 +148,7 @@ def _dense(table: Any) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NeighbouringRuns:
+class _NeighbouringRuns:
     """Two databases that differ in one person of the smallest unit where somebody lives.
 
     where
@@ -178,7 +178,7 @@ class NeighbouringRuns:
     @classmethod
     def of(
         cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0, same_kind: bool = False
-    ) -> NeighbouringRuns:
+    ) -> _NeighbouringRuns:
         """The data, and the data with one person removed, or with one record changed.
 
         With ``same_kind`` a record that changes stays in its kind of living quarters.
@@ -256,7 +256,7 @@ def _row(loss: Loss, bound: AuditBound) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Audited(Finding):
+class _Audited(Finding):
     """One row: the epsilon that is stated, and the one that the runs show at least."""
 
     name: str = Audit.name

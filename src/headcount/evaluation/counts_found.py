@@ -29,7 +29,7 @@ SMALL = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CountsFound(Attacked):
+class _CountsFound(Attacked):
     """A row for each attacker, table and level: counts that are known, and how wide the rest is."""
 
     index: tuple[str, ...] = ("attacker", "table", "level")
@@ -108,18 +108,18 @@ class CountsFound(Attacked):
 
 
 @score_claims.register
-def counts_found(claims: ClaimedCounts, people: TruePeople, part: Part) -> CountsFound:
+def counts_found(claims: ClaimedCounts, people: TruePeople, part: Part) -> _CountsFound:
     """Every range beside the true count."""
     rows = list(_rows(claims, people, part))
-    return CountsFound.by(claims, part, table=pl.DataFrame(rows, infer_schema_length=None))
+    return _CountsFound.by(claims, part, table=pl.DataFrame(rows, infer_schema_length=None))
 
 
 @score_claims.register
-def slivers_found(claims: Slivers, people: TruePeople, part: Part) -> CountsFound:
+def slivers_found(claims: Slivers, people: TruePeople, part: Part) -> _CountsFound:
     """Every range of a piece beside the true count of it."""
     caption = "Counts of pieces that an attacker claims to know, by table."
     table = slivers_frame(claims, people.counts())
-    return CountsFound.by(claims, part, table=table, caption=caption)
+    return _CountsFound.by(claims, part, table=table, caption=caption)
 
 
 def slivers_frame(claims: Slivers, counts: Counts) -> pl.DataFrame:
@@ -183,7 +183,7 @@ def _score(true: Ints, low: Ints, high: Ints) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CountsAveraged(Attacked):
+class _CountsAveraged(Attacked):
     """A row for each attacker and number of partitions."""
 
     index: tuple[str, ...] = ("attacker", "partitions")
@@ -260,7 +260,7 @@ class CountsAveraged(Attacked):
 
 
 @score_claims.register
-def counts_averaged(claims: AveragedCounts, people: TruePeople, part: Part) -> CountsAveraged:
+def counts_averaged(claims: AveragedCounts, people: TruePeople, part: Part) -> _CountsAveraged:
     """Every mean beside the true count."""
     tables, counts = by_name(part.release.as_tables().published), people.counts()
     true = {
@@ -278,7 +278,7 @@ def counts_averaged(claims: AveragedCounts, people: TruePeople, part: Part) -> C
     rows = list(_mean_rows(claims, true))
     if not rows:
         raise NotFeasible("no published count is the sum of others")
-    return CountsAveraged.by(claims, part, table=pl.DataFrame(rows, schema=schema))
+    return _CountsAveraged.by(claims, part, table=pl.DataFrame(rows, schema=schema))
 
 
 def _mean_rows(

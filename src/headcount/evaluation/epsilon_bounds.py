@@ -47,7 +47,7 @@ _COIN_SLACK = 1e-6  # more than the chance (6e-7) that a fair coin strays 5 SDs;
 
 
 @dataclass(frozen=True)
-class Event:
+class _Event:
     """A set of outputs: low <= x <= high in every area."""
 
     low: tuple[float, ...]
@@ -81,8 +81,8 @@ class AuditBound:
     choosing: int
     guesses: int
     correct: int
-    guess_d: Event
-    guess_d_prime: Event | None
+    guess_d: _Event
+    guess_d_prime: _Event | None
 
     def refutes(self, claimed_epsilon: float) -> bool:
         """Whether the runs refute a claim of `claimed_epsilon` on this pair of databases."""
@@ -161,7 +161,7 @@ def _coins(left: int, generator: np.random.Generator) -> tuple[int, int]:
     return heads, coins - heads
 
 
-def _play(rule: tuple[Event, Event | None], d: Floats, d_prime: Floats) -> tuple[int, int]:
+def _play(rule: tuple[_Event, _Event | None], d: Floats, d_prime: Floats) -> tuple[int, int]:
     """Return the number of right and of wrong guesses."""
     first, second = rule
     right, wrong = int(first.contains(d).sum()), int(first.contains(d_prime).sum())
@@ -183,7 +183,7 @@ def _clopper_pearson_lower(right: Any, wrong: Any, error: float) -> Any:
 # Choosing the rule. Nothing here affects whether the bound is valid, only how high it is.
 
 
-def _choose(d: Floats, d_prime: Floats, confidence: float) -> tuple[Event, Event | None]:
+def _choose(d: Floats, d_prime: Floats, confidence: float) -> tuple[_Event, _Event | None]:
     """Choose events for "D" and for "D'" which promise the highest bound together.
 
     Candidates are {x >= k}, {x <= k}, {x = k} and, with two areas, all products of these. The
@@ -217,9 +217,9 @@ def _best(promise: Floats, most: int = 64) -> NDArray[np.intp]:
     return np.argsort(-promise, kind="stable")[:most]
 
 
-def _event(events: tuple[Floats, Floats], index: int) -> Event:
+def _event(events: tuple[Floats, Floats], index: int) -> _Event:
     low, high = events
-    return Event(tuple(map(float, low[index])), tuple(map(float, high[index])))
+    return _Event(tuple(map(float, low[index])), tuple(map(float, high[index])))
 
 
 def _candidates(d: Floats, d_prime: Floats) -> tuple[tuple[Floats, Floats], Floats, Floats]:

@@ -85,7 +85,7 @@ def named(text: str) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True)
-class NotComputed:
+class _NotComputed:
     """A metric or attack that was left out, and why."""
 
     name: str
@@ -103,7 +103,7 @@ class Evaluation:
     """
 
     findings: tuple[Finding, ...]
-    not_computed: tuple[NotComputed, ...] = ()
+    not_computed: tuple[_NotComputed, ...] = ()
     public: bool = False
 
     def __repr__(self) -> str:
@@ -173,16 +173,16 @@ def evaluate(
         truth = truth.on(release)
     release = known_release(release)
     findings: list[Finding] = []
-    left_out: list[NotComputed] = []
+    left_out: list[_NotComputed] = []
     for metric in choice.chosen_metrics():
         try:
             with METRICS.naming(metric):
                 if support := metric.supports(release, truth):
                     findings.append(metric.compute(release, truth, progress=progress))
                 else:
-                    left_out.append(NotComputed(metric.name, support.why_not))
+                    left_out.append(_NotComputed(metric.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(NotComputed(metric.name, str(error)))
+            left_out.append(_NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for kind in progress(attacks, what="Attacks", total=len(attacks)):
         try:
@@ -190,9 +190,9 @@ def evaluate(
                 if support := kind.supports(release.unweighted()):
                     findings.append(attack(release, truth, kind, engine=engine))
                 else:
-                    left_out.append(NotComputed(kind.name, support.why_not))
+                    left_out.append(_NotComputed(kind.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(NotComputed(kind.name, str(error)))
+            left_out.append(_NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)
 
 
@@ -210,7 +210,7 @@ def attack(
     """
     release = known_release(release).unweighted()
     truth = Truth.of(truth)
-    release = with_settings(release, truth)
+    release = _with_settings(release, truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
         raise InputError(
             "attack",
@@ -240,7 +240,7 @@ def _made(release: Release, truth: Truth, kind: Attack, engine: Engine | None) -
     return score_claims(kind.run(part.release, known, engine=engine), people, part)
 
 
-def with_settings(release: Release, truth: Truth) -> Release:
+def _with_settings(release: Release, truth: Truth) -> Release:
     """A release as an adversary has it who knows how it was made, where the truth side does."""
     if not isinstance(release, TablesRelease) or not (release.changed and truth.knows_mechanism):
         return release

@@ -115,14 +115,14 @@ def whole_of(release: Release, *, leaves: bool = False) -> Part:
 
     ``leaves`` keeps the leaf units also where the release publishes none of them.
     """
-    whole = release if leaves else published_part(release)
+    whole = release if leaves else _published_part(release)
     every = whole.geography.size(whole.geography.leaf)
     return Part(whole, every, every)
 
 
 def part_of(release: Release, counts: Counts, *, most: int, seed: int = 0) -> Part:
     """At most so many leaf units, and so many people, as an attack may be given."""
-    whole = published_part(release)
+    whole = _published_part(release)
     geography = whole.geography
     every = geography.size(geography.leaf)
     order = np.random.default_rng([seed, 11]).permutation(every)
@@ -155,12 +155,12 @@ def some_of(geography: Geography, leaves: Ints) -> tuple[Geography, dict[str, In
 
 
 @singledispatch
-def published_part(release: Release) -> Release:
+def _published_part(release: Release) -> Release:
     """The same release on the geography down to the lowest level of which anything is published."""
     return release
 
 
-@published_part.register
+@_published_part.register
 def _(release: TablesRelease) -> Release:
     return replace(release, domain=replace(release.domain, geography=published_geography(release)))
 

@@ -189,7 +189,7 @@ def _other_age(age: Ints, ages: int, furthest: int, rng: np.random.Generator) ->
     return np.where((other < 0) | (other >= ages), np.where(down, age + by, age - by), other)
 
 
-def truth_rows(known: KnownPeople, people: int) -> Ints:
+def _truth_rows(known: KnownPeople, people: int) -> Ints:
     """The truth's row of each known person, -1 for someone who is not there."""
     if len(known) and not -1 <= known.person.min() <= known.person.max() < people:
         raise InputError(
@@ -201,9 +201,9 @@ def truth_rows(known: KnownPeople, people: int) -> Ints:
     return known.person
 
 
-def right_rows(known: KnownPeople, truth: Records) -> Flags:
+def _right_rows(known: KnownPeople, truth: Records) -> Flags:
     """Whether each row of an adversary's file has the person's true block, sex and age bin."""
-    row = truth_rows(known, len(truth))
+    row = _truth_rows(known, len(truth))
     binned = truth.features.binned
     there = row >= 0
     if not there.any():
@@ -212,7 +212,7 @@ def right_rows(known: KnownPeople, truth: Records) -> Flags:
     return np.asarray(same, dtype=bool)
 
 
-def block_modes(records: Records, geography: Geography) -> Ints:
+def _block_modes(records: Records, geography: Geography) -> Ints:
     """The most frequent secret of each leaf unit.
 
     Where two are equally frequent, or only one person lives there, the mode of the unit above
@@ -244,12 +244,12 @@ def _modes(records: Records, unit_of_leaf: Ints) -> tuple[Ints, np.ndarray]:
     return mode, (ties == 1) & (people > 1)
 
 
-def modal_guess(records: Records, geography: Geography) -> Ints:
+def _modal_guess(records: Records, geography: Geography) -> Ints:
     """For each record the mode of its block, in place of its own secret."""
-    return block_modes(records, geography)[records.block]
+    return _block_modes(records, geography)[records.block]
 
 
-def proportional_guess(records: Records, *, seed: int, order: int = 0) -> Ints:
+def _proportional_guess(records: Records, *, seed: int, order: int = 0) -> Ints:
     """For each record a secret drawn from the shares of its block (its own included)."""
     rng = np.random.default_rng([seed, order, 1])
     by_block = np.argsort(records.block, kind="stable")
@@ -278,9 +278,9 @@ def universes(
         modal      the person's race and origin are those most frequent in the block
         unique     nobody else in the block has the person's sex and age bin
     """
-    row = truth_rows(known, len(truth))
+    row = _truth_rows(known, len(truth))
     there = row >= 0  # a person whom the truth does not have is neither modal nor anything else
-    modal = (truth.secret == block_modes(truth, geography)[truth.block])[row] & there
+    modal = (truth.secret == _block_modes(truth, geography)[truth.block])[row] & there
     other = ~modal & there
     place = truth.block * truth.features.bins + truth.binned
     _, group, times = np.unique(place, return_inverse=True, return_counts=True)
@@ -309,13 +309,13 @@ def universes(
         }
     people = np.bincount(truth.block, minlength=geography.size(geography.leaf))
     size = np.where(known.block >= 0, people[known.block], 0)
-    for low, label in zip(SIZES, size_labels(), strict=True):
+    for low, label in zip(SIZES, _size_labels(), strict=True):
         high = next((bound for bound in SIZES if bound > low), np.inf)
         found[label] = (size >= low) & (size < high)
     return found
 
 
-def size_labels() -> tuple[str, ...]:
+def _size_labels() -> tuple[str, ...]:
     """Names of the classes of blocks by population."""
     inner = [f"block of {low}-{high - 1}" for low, high in pairwise(SIZES)]
     return (*inner, f"block of {SIZES[-1]}+")
@@ -325,7 +325,7 @@ def confirmed(
     putative: Putative, secret: Ints, known: KnownPeople, truth: Records, right: Flags | None = None
 ) -> Flags:
     """For each known person whether the match is right, ``secret`` being attached to records."""
-    right = right_rows(known, truth) if right is None else right
+    right = _right_rows(known, truth) if right is None else right
     found = putative.record
     same = secret[np.maximum(found, 0)] == truth.secret[known.person] if len(secret) else False
     return np.asarray(putative.matched & right & same, dtype=bool)
@@ -349,13 +349,13 @@ def reidentified(
     over the orders. Both guesses use the shares of the records under attack.
     """
     groups = universes(known, truth, geography=geography, zero_variability=zero_variability)
-    right = right_rows(known, truth)
-    mode = modal_guess(records, geography)
+    right = _right_rows(known, truth)
+    mode = _modal_guess(records, geography)
     counted: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for order, found in enumerate(
         reidentify(known, records, orders=orders, seed=seed, years=years)
     ):
-        drawn = proportional_guess(records, seed=seed, order=order)
+        drawn = _proportional_guess(records, seed=seed, order=order)
         for by, secret in ((RECORDS, records.secret), (MODAL, mode), (PROPORTIONAL, drawn)):
             good = confirmed(found, secret, known, truth, right)
             for universe, inside in groups.items():
@@ -443,7 +443,7 @@ def agreement(records: Records, truth: Records, *, blocks: int) -> pl.DataFrame:
 def by_size(people: Ints) -> Mapping[str, Flags]:
     """All blocks, and those of each class of population, by their people in truth."""
     inside: dict[str, Flags] = {ALL: np.ones(len(people), dtype=bool)}
-    for number, label in enumerate(size_labels()):
+    for number, label in enumerate(_size_labels()):
         inside[label] = np.searchsorted(SIZES, people, side="right") == number + 1
     return inside
 

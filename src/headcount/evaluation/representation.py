@@ -73,14 +73,14 @@ class Representation(Metric):
         """Every metric at every level below the whole, by size of area."""
         levels = release.geography.levels[1:]
         tables = [
-            represent(truth.counts, release.table(level), level=level, by=self, bands=SIZE_BANDS)
+            _represent(truth.counts, release.table(level), level=level, by=self, bands=SIZE_BANDS)
             for level in progress(levels, what="Representation", total=len(levels))
         ]
-        return Represented(table=pl.concat(tables), by=self, levels=levels)
+        return _Represented(table=pl.concat(tables), by=self, levels=levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Represented(Finding):
+class _Represented(Finding):
     """A row for each level, metric, kind of group and band of area sizes."""
 
     name: str = Representation.name
@@ -145,7 +145,7 @@ class Represented(Finding):
         )
 
 
-def represent(
+def _represent(
     counts: Counts,
     released: LevelTable,
     *,
@@ -176,7 +176,7 @@ def represent(
             found.setdefault(name, []).append(values)
     rows = []
     for (metric, group), pieces in found.items():
-        for band in size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
+        for band in _size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
             named = {"level": level, "query": query.name, "metric": metric, "group": group}
             rows.append({**named, **band})
     if not rows:
@@ -196,8 +196,8 @@ def metrics(
         ("minorities", minorities(truth, below=by.minority_below)),
     ):
         found["kl", group] = smoothed_kl(truth, released, mu=by.smoothing, only=only)
-        found["mse", group] = mean_squared_error(truth, released, only=only)
-        found["underallocated", group] = underallocated(
+        found["mse", group] = _mean_squared_error(truth, released, only=only)
+        found["underallocated", group] = _underallocated(
             truth, released, at_most=by.under, only=only
         ).astype(np.float64)
     return found
@@ -240,7 +240,7 @@ def smoothed_kl(
     return np.asarray(np.where(counted, p * np.log(p / q), 0.0).sum(axis=-1))
 
 
-def mean_squared_error(
+def _mean_squared_error(
     truth: ArrayLike, released: ArrayLike, *, only: ArrayLike | None = None
 ) -> Floats:
     """The mean of (released - true)^2 over the groups of an area, in people squared.
@@ -257,7 +257,7 @@ def mean_squared_error(
         return np.asarray(np.where(chosen, squared, 0.0).sum(axis=-1) / groups)
 
 
-def underallocated(
+def _underallocated(
     truth: ArrayLike, released: ArrayLike, *, at_most: float = UNDER, only: ArrayLike | None = None
 ) -> Ints:
     """How many groups of an area are released at or below this share of their true size.
@@ -275,7 +275,7 @@ def underallocated(
     return np.asarray(lost.sum(axis=-1, dtype=np.int64))
 
 
-def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = ()) -> list[Row]:
+def _size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = ()) -> list[Row]:
     """A metric in each band of area sizes, low <= people < high, that has areas.
 
     The last ``high`` is None. Gives the number of areas, the mean and the standard deviation.

@@ -71,7 +71,7 @@ class TablesAudit:
     cells: int
     hidden: int
     primary: int
-    found: WithheldAudit
+    found: _WithheldAudit
     witnessed: WitnessAudit | None = None
 
     @property
@@ -138,12 +138,12 @@ def audit_release(
         told, low = hidden, None
         if rules.complementary:
             # Taking it as known which cells that no table has are 0 makes the attacker stronger.
-            told, low = hidden & (truth > 0), least_known(truth)
+            told, low = hidden & (truth > 0), _least_known(truth)
         withheld = hidden & linked.published  # what no table has is nobody's secret
         small = linked.published & too_small(truth, rules.thresholds.cell)
         primary = withheld & small
         cells = draw(withheld & told, primary, rules.audit, seed)
-        found = judge(
+        found = _judge(
             intervals(
                 linked.additive, np.where(told, 0, truth), told, low=low, high=high, cells=cells
             ),
@@ -191,7 +191,7 @@ def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class WithheldAudit:
+class _WithheldAudit:
     """Intervals of the audited cells, and the cells that fail.
 
     where
@@ -235,7 +235,7 @@ def audit_withheld(
     attacker: Attacker = "rules",
     sample: int | None = None,
     seed: int = 0,
-) -> WithheldAudit:
+) -> _WithheldAudit:
     """Attack a pattern and compare with the truth.
 
     where
@@ -254,21 +254,21 @@ def audit_withheld(
     truth = np.asarray(values, dtype=np.int64)
     cells = np.flatnonzero(hidden) if sample is None else draw(hidden, first, sample, seed)
     shown = np.where(hidden, -1, truth)
-    low = least_known(truth) if attacker == "rules" else None
+    low = _least_known(truth) if attacker == "rules" else None
     found = intervals(additive, shown, hidden, low=low, cells=cells)
-    return judge(found, truth, primary=first, width=width)
+    return _judge(found, truth, primary=first, width=width)
 
 
-def least_known(truth: Ints) -> Ints:
+def _least_known(truth: Ints) -> Ints:
     """What is known to be in a withheld cell at least, if zeros are never withheld."""
     return np.minimum(truth, 1)
 
 
-def judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> WithheldAudit:
+def _judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> _WithheldAudit:
     """Compare intervals with the truth."""
     cells = found.cell
     first, exact = primary[cells], found.width == 0
-    return WithheldAudit(
+    return _WithheldAudit(
         intervals=found,
         width=width,
         primaries=int(first.sum()),
@@ -313,7 +313,7 @@ def _(
     audits = [one.to_json() for one in found]
     text = json.dumps({"mechanism": release.mechanism, "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
-    flags = write_flagged(counts, release, folder) if rules.complementary else None
+    flags = _write_flagged(counts, release, folder) if rules.complementary else None
     if flags is not None and any(one.cells.table.is_own for one in release.published):
         summary = flags
     else:
@@ -322,7 +322,7 @@ def _(
     write_text_atomic(folder / SUMMARY, summary.write_csv())
 
 
-def curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.DataFrame:
+def _curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.DataFrame:
     """A table with its true counts: unit, each attribute, n, and a flag.
 
     The flag is "published", "primary" (a count of 1 to ``most``) or "complementary" (withheld so
@@ -337,14 +337,14 @@ def curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.Data
     )
 
 
-def write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.DataFrame:
+def _write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.DataFrame:
     """Write every protected table for the curator; how many cells have which flag."""
     most, rows = release.withholding.thresholds.cell, []
     make_folder(folder / FLAGGED)
     for one in release.published:
         if one.name not in release.rules.tables:
             continue  # published whole or not at all
-        frame = curators_frame(counts, one, most=most)
+        frame = _curators_frame(counts, one, most=most)
         content = io.BytesIO()
         frame.write_parquet(content, compression="zstd")
         file = f"{published_stem(one.name, one.level)}.parquet"

@@ -80,14 +80,14 @@ class TableChanges(Metric):
 
     def compute(
         self, release: Release, truth: Truth, *, progress: Progress = silent
-    ) -> ChangedCounts:
+    ) -> _ChangedCounts:
         """Every published cell beside its true count."""
         return changed_counts(release.as_tables().published, release.geography, truth)
 
 
 def changed_counts(
     published: Sequence[PublishedCells], geography: Geography, truth: Truth
-) -> ChangedCounts:
+) -> _ChangedCounts:
     """Published tables beside the true ones, and what one cell gives away by its law."""
     rows, changes, distances = [], [], []
     for one in published:
@@ -103,7 +103,7 @@ def changed_counts(
             changes.append({**place, "change": change, "cells": cells})
         distances += [{**place, **row} for row in _deciles(apart)]
     known = truth.knows_mechanism
-    return ChangedCounts(
+    return _ChangedCounts(
         counted=truth.counts.domain.counted,
         table=pl.DataFrame(rows, schema=SUMMARY),
         changes=pl.DataFrame(changes, schema={**PLACE, "change": pl.Int64, "cells": pl.Int64}),
@@ -184,7 +184,7 @@ def _deciles(apart: Mapping[str, Floats]) -> Iterator[dict[str, Any]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ChangedCounts(Finding):
+class _ChangedCounts(Finding):
     """A row for each table and level; how often each change is; deciles of the distances."""
 
     name: str = TableChanges.name

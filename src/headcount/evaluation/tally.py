@@ -288,11 +288,11 @@ def summarise(
     return ErrorSummary(
         n=n,
         median_absolute=median_of(size, zeros=zeros, times=times),
-        mean_absolute=float(sum_of(size, times) / n),
+        mean_absolute=float(_sum_of(size, times) / n),
         p95_absolute=quantile_of(size, 0.95, zeros=zeros, times=times),
         max_absolute=float(size.max(initial=0)),
-        rmse=float(np.sqrt(sum_of(np.square(errors), times) / n)),
-        bias=float(sum_of(errors, times) / n),
+        rmse=float(np.sqrt(_sum_of(np.square(errors), times) / n)),
+        bias=float(_sum_of(errors, times) / n),
         cells=cells,
     )
 
@@ -318,15 +318,15 @@ def beside_size(pairs: CountPairs) -> dict[str, float | int | None]:
     gone = pairs.released[there] <= 0
     times = pairs.times
     own = None if times is None else times[there]
-    people, some = sum_of(exact, own), bool(exact.size)
+    people, some = _sum_of(exact, own), bool(exact.size)
     return {
         "mean_count": people / pairs.n,
         "median_count": median_of(exact, times=own) if some else None,
-        "percent_of_mean": 100 * sum_of(apart, times) / people if some else None,
+        "percent_of_mean": 100 * _sum_of(apart, times) / people if some else None,
         "median_percent": median_of(100 * apart[there] / exact, times=own) if some else None,
-        "lost": int(sum_of(gone, own)),
-        "lost_people": sum_of(exact * gone, own),
-        "negative": int(sum_of(pairs.released < 0, times)),
+        "lost": int(_sum_of(gone, own)),
+        "lost_people": _sum_of(exact * gone, own),
+        "negative": int(_sum_of(pairs.released < 0, times)),
     }
 
 
@@ -389,7 +389,7 @@ def band_bounds(band: int, edges: Sequence[int]) -> dict[str, int | None]:
     return {"low": bounds[band], "high": bounds[band + 1]}
 
 
-def sum_of(values: Floats | Flags, times: Ints | None) -> float:
+def _sum_of(values: Floats | Flags, times: Ints | None) -> float:
     """The sum of values that occur so many times each: exact for whole numbers below 2^53."""
     return float(values.sum() if times is None else (values * times).sum())
 

@@ -103,7 +103,7 @@ def unit_numbers(
         first = found if first is None else first
     assert first is not None
     expected = f"one of the {len(known):,} units of level {level!r}"
-    note_strange(problems, row, first, f"column {level!r}", "unit", own, expected)
+    _note_strange(problems, row, first, f"column {level!r}", "unit", own, expected)
     return first.fill_null(0).to_numpy().astype(np.int64)
 
 
@@ -120,11 +120,11 @@ def level_numbers(
     numbers |= {value: numbers[level] for value, level in values.items() if level in numbers}
     found = text.replace_strict(list(numbers), list(numbers.values()), default=None)
     expected = f"one of {', '.join(map(repr, numbers))}"
-    note_strange(problems, row, found, f"column {attribute.name!r}", "level", text, expected)
+    _note_strange(problems, row, found, f"column {attribute.name!r}", "level", text, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
 
 
-def note_strange(
+def _note_strange(
     problems: Problems,
     row: Ints,
     number: pl.Series,
@@ -346,7 +346,7 @@ def _alike(path: Path, lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFr
 def _coded(column: pl.Series, known: dict[str, int], problems: Problems, row: Ints) -> Ints:
     found = column.replace_strict(list(known), list(known.values()), default=None)
     expected = f"one of {', '.join(list(known)[:12])}{' ...' if len(known) > 12 else ''}"
-    note_strange(problems, row, found, f"field {column.name}", "", column, expected)
+    _note_strange(problems, row, found, f"field {column.name}", "", column, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
 
 

@@ -80,7 +80,7 @@ def write_checked_2020(
     blocks, stand = geography.units[-1], quarters.occupied.astype(np.int64)
     records = np.asarray(csr_array(counts).sum(axis=1), dtype=np.int64)
     if persons:
-        (path,) = write_persons_2020(counts, geography=geography, folder=folder, progress=progress)
+        (path,) = _write_persons_2020(counts, geography=geography, folder=folder, progress=progress)
         stand[:, 0] += quarters.vacant
         states = _of_states(records, geography, exact)
         faults = faults_of_persons(path, blocks=blocks, quarters=stand, states=states)
@@ -89,7 +89,7 @@ def write_checked_2020(
         homes = records
         if exact is not None and exact.level == geography.leaf:
             homes = exact.totals
-        (path,) = write_units_2020(
+        (path,) = _write_units_2020(
             counts, geography=geography, facilities=facilities, folder=folder, progress=progress
         )
         faults = faults_of_units(path, blocks=blocks, homes=homes, facilities=facilities)
@@ -120,7 +120,7 @@ def _of_states(people: Ints, geography: Geography, exact: ExactTotals | None) ->
     return dict(zip(codes.tolist(), number.tolist(), strict=True))
 
 
-def write_persons_2020(
+def _write_persons_2020(
     counts: LeafCounts,
     *,
     geography: Geography,
@@ -142,7 +142,7 @@ def write_persons_2020(
     return (folder / PERSONS_2020,)
 
 
-def write_units_2020(
+def _write_units_2020(
     counts: LeafCounts,
     *,
     geography: Geography,

@@ -55,7 +55,7 @@ class PlacedDwellings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Placement:
+class _Placement:
     """People in the order of leaf, type and cell; quarters in the order of leaf and type.
 
     Within one leaf and type, person i of those expanded in cell order goes to quarters i mod n and
@@ -158,7 +158,7 @@ class _PlacedLeaves:
 
 def place(
     counts: LeafCounts, *, schema: Schema, geography: Geography, quarters: Quarters
-) -> Placement:
+) -> _Placement:
     """Deal protected leaf counts (leaves x cells) to living quarters, after checking that they fit.
 
     Each type in each leaf must have at least one person for each occupied quarters, and nobody
@@ -178,7 +178,7 @@ def place(
         _refuse_misfit(living, leaves, quarters, schema, geography)
         of_leaf[first : leaves.stop] = living.sum(axis=1)
     standing = quarters.occupied.sum(axis=1) + quarters.vacant
-    return Placement(
+    return _Placement(
         counts=counts,
         schema=schema,
         standing=quarters,

@@ -48,7 +48,7 @@ def code_names(geography: Geography, level: str) -> tuple[str, ...]:
     return (level,) if depth == 0 else geography.levels[1 : depth + 1]
 
 
-def code_columns(geography: Geography, level: str, units: range) -> dict[str, pa.DictionaryArray]:
+def _code_columns(geography: Geography, level: str, units: range) -> dict[str, pa.DictionaryArray]:
     """Codes of some units of a level from the top to the unit, each code held once.
 
     Units are in the order of the tree, so those above a run of units are a run as well.
@@ -70,7 +70,7 @@ def units_frame(geography: Geography, level: str, units: range | None = None) ->
     return pl.DataFrame(
         {
             name: pl.from_arrow(column.dictionary_decode())
-            for name, column in code_columns(geography, level, units).items()
+            for name, column in _code_columns(geography, level, units).items()
         }
     )
 
@@ -87,7 +87,7 @@ def counted_rows(
     entries = table.tocoo()  # type: ignore[union-attr]
     rows = arrow_numbers(entries.row)
     columns = {
-        name: column.take(rows) for name, column in code_columns(geography, level, units).items()
+        name: column.take(rows) for name, column in _code_columns(geography, level, units).items()
     }
     codes = np.unravel_index(entries.col, schema.shape) if schema.names else ()
     for attribute, code in zip(schema.attributes, codes, strict=True):

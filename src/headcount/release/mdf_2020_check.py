@@ -41,7 +41,7 @@ STATUS = {("2", "1"): 0, ("2", "2"): 0, ("4", "0"): 1}
 BYTES_AT_ONCE = 1 << 25
 
 
-class UnreadableError(Exception):
+class _UnreadableError(Exception):
     """A file that does not have the lines of a layout."""
 
 
@@ -72,7 +72,7 @@ def faults_of_persons(
             people.update(dict(table.group_by("TABBLKST").len().iter_rows()))
             if not values:
                 elsewhere.update(_added(table, kind.cast(pl.Int64), blocks, living))
-    except UnreadableError as error:
+    except _UnreadableError as error:
         return [str(error)]
     found = _said(many) + [
         f"{name} {value!r} is no value of the layout" for name, value in sorted(values)
@@ -104,7 +104,7 @@ def faults_of_units(
             kind = pl.col("RTYPE") == "4"
             known = table.filter(pl.col("RTYPE").is_in(["2", "4"]))
             elsewhere.update(_added(known, kind.cast(pl.Int64), blocks, standing))
-    except UnreadableError as error:
+    except _UnreadableError as error:
         return [str(error)]
     found = _said(many) + _unknown(elsewhere, "units")
     expected = np.stack([homes, facilities], axis=1)
@@ -147,7 +147,7 @@ def _tables(path: Path, fields: Iterable[str]) -> Iterator[pl.DataFrame]:
         at_end = not file.read(1)
     names = line.decode().rstrip("\n").split("|")
     if missing := [name for name in fields if name not in names]:
-        raise UnreadableError(f"no field {missing[0]} in the header")
+        raise _UnreadableError(f"no field {missing[0]} in the header")
     if at_end:
         return
     try:
@@ -163,7 +163,7 @@ def _tables(path: Path, fields: Iterable[str]) -> Iterator[pl.DataFrame]:
                     assert isinstance(made, pl.DataFrame)
                     yield made
     except ArrowInvalid as error:
-        raise UnreadableError(f"lines that cannot be read: {error}") from None
+        raise _UnreadableError(f"lines that cannot be read: {error}") from None
 
 
 def _number(table: pl.DataFrame, rows: pl.Expr) -> int:

@@ -212,7 +212,7 @@ def read_published(
     frame: pl.DataFrame, definition: Mapping[str, Any], schema: Schema, geography: Geography
 ) -> PublishedCells:
     """A table from its rows and its definition, in the order in which it was written."""
-    cells = table_from_json(definition["table"]).on(schema)
+    cells = _table_from_json(definition["table"]).on(schema)
     level = definition["level"]
     shape = (geography.size(level), cells.size)
     if frame.height != shape[0] * shape[1]:
@@ -250,7 +250,7 @@ def definition_of(one: PublishedCells) -> dict[str, Any]:
     }
 
 
-def table_from_json(data: Mapping[str, Any]) -> PublishedTable:
+def _table_from_json(data: Mapping[str, Any]) -> PublishedTable:
     """The table that ``definition_of`` wrote."""
     pairs = {
         key: tuple((role, tuple(names)) for role, names in data.get(key, ()))

@@ -183,14 +183,14 @@ class CountsRelease(Release):
     def plot(self, level: str | None = None, *, by: str | None = None) -> Figure:
         """Totals of the units of a level, or counts by an attribute in each of few units."""
 
-        return counts_figure(self, level, by)
+        return _counts_figure(self, level, by)
 
     def _repr_html_(self) -> str:
 
         level = next(iter(self.tables))
         units = units_frame(self.geography, level)[:1]
         first = tidy_frame(units, self.schema, self.tables[level][:1])
-        return release_html(self, level, first)
+        return _release_html(self, level, first)
 
     def parts(self) -> tuple[str, ...]:
         """The levels."""
@@ -304,12 +304,12 @@ class TablesRelease(Release):
                 found="level or by",
                 expected="neither: of tables the share of cells that are withheld, or 0, is drawn",
             )
-        return tables_figure(self)
+        return _tables_figure(self)
 
     def _repr_html_(self) -> str:
 
         level = self.published[0].level
-        return release_html(self, level, self.to_polars(level, tidy=True))
+        return _release_html(self, level, self.to_polars(level, tidy=True))
 
     def parts(self) -> tuple[str, ...]:
         """The tables with their levels."""
@@ -338,7 +338,7 @@ MOST_UNITS = 8
 BINS = 40
 
 
-def release_html(release: Release, level: str, first: pl.DataFrame) -> str:
+def _release_html(release: Release, level: str, first: pl.DataFrame) -> str:
     """The mechanism, what is published, what is promised, and the first rows of a level."""
     kinds = {
         "os": "drawn with a key from the operating system",
@@ -358,7 +358,7 @@ def release_html(release: Release, level: str, first: pl.DataFrame) -> str:
     )
 
 
-def counts_figure(release: CountsRelease, level: str | None, by: str | None) -> Figure:
+def _counts_figure(release: CountsRelease, level: str | None, by: str | None) -> Figure:
     """Totals of a level's units, or counts by an attribute's levels in few units."""
     if by is None:
         return _totals(release, level or release.geography.leaf)
@@ -415,7 +415,7 @@ def _totals(release: CountsRelease, level: str) -> Figure:
     )
 
 
-def tables_figure(release: TablesRelease) -> Figure:
+def _tables_figure(release: TablesRelease) -> Figure:
     """How many cells of each table are withheld at each level; or 0, where counts are changed."""
     what = "published as 0" if release.changed else "withheld"
     rows = [

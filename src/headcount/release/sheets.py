@@ -146,7 +146,7 @@ def _resource(
     }
 
 
-def _field(field: SheetField) -> dict[str, Any]:
+def _field(field: _SheetField) -> dict[str, Any]:
     constraints: dict[str, Any] = {"required": True} if field.required else {}
     if field.levels:
         constraints["enum"] = list(field.levels)
@@ -178,7 +178,7 @@ DICTIONARY_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True)
-class SheetField:
+class _SheetField:
     """A column of a table, as the data dictionary describes it."""
 
     name: str
@@ -202,7 +202,7 @@ class Sheet:
 
     stem: str
     words: str
-    fields: tuple[SheetField, ...]
+    fields: tuple[_SheetField, ...]
     key: tuple[str, ...]
     pieces: Callable[[], Iterator[SheetRows]]
 
@@ -337,9 +337,9 @@ def _runs(total: int, step: int) -> Iterator[range]:
     return (range(start, min(start + step, total)) for start in range(0, total, step))
 
 
-def _code_fields(geography: Geography, level: str) -> tuple[SheetField, ...]:
+def _code_fields(geography: Geography, level: str) -> tuple[_SheetField, ...]:
     return tuple(
-        SheetField(name=one, type="string", words=f"code of the {one}")
+        _SheetField(name=one, type="string", words=f"code of the {one}")
         for one in code_names(geography, level)
     )
 
@@ -348,20 +348,20 @@ def _number(table: LevelTable) -> str:
     return "integer" if np.issubdtype(table.dtype, np.integer) else "number"
 
 
-def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
+def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[_SheetField]:
     for cell in np.flatnonzero(schema.possible):
         where = np.unravel_index(cell, schema.shape) if schema.names else ()
         levels = [a.levels[i] for a, i in zip(schema.attributes, where, strict=True)]
         words = ", ".join(f"{n} {level}" for n, level in zip(schema.names, levels, strict=True))
-        yield SheetField(
+        yield _SheetField(
             name=schema.cell_names[cell], type=_number(table), words=words or "everybody"
         )
 
 
-def _tidy_fields(schema: Schema, table: LevelTable, counted: str) -> Iterator[SheetField]:
+def _tidy_fields(schema: Schema, table: LevelTable, counted: str) -> Iterator[_SheetField]:
     for one in schema.attributes:
-        yield SheetField(name=one.name, type="string", words=one.name, levels=one.levels)
-    yield SheetField(name=COUNT, type=_number(table), words=f"protected count of {counted}")
+        yield _SheetField(name=one.name, type="string", words=one.name, levels=one.levels)
+    yield _SheetField(name=COUNT, type=_number(table), words=f"protected count of {counted}")
 
 
 def _units(release: Release) -> Sheet:
@@ -392,23 +392,23 @@ def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
     """A table with withheld cells, in the columns that ``published_frame`` gives it."""
     cells = one.cells
     counted = f"count of {release.counted}{'' if one.off is None else ', changed: not exact'}"
-    unit = SheetField(name="unit", type="string", words=f"code of the {one.level}")
-    fields: tuple[SheetField, ...] = (
-        SheetField(name="cell", type="string", words="groups of the table's axes"),
-        SheetField(name="value", type="integer", words=counted, required=False),
-        SheetField(name="published", type="boolean", words="whether the count is published"),
+    unit = _SheetField(name="unit", type="string", words=f"code of the {one.level}")
+    fields: tuple[_SheetField, ...] = (
+        _SheetField(name="cell", type="string", words="groups of the table's axes"),
+        _SheetField(name="value", type="integer", words=counted, required=False),
+        _SheetField(name="published", type="boolean", words="whether the count is published"),
     )
     if cells.table.is_own:
         axes = cell_columns(cells)
         fields = (
             *(
-                SheetField(
+                _SheetField(
                     name=name, type="string", words=name, levels=tuple(dict.fromkeys(labels))
                 )
                 for name, labels in axes.items()
             ),
-            SheetField(name=COUNT, type="integer", words=counted, required=False),
-            SheetField(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
+            _SheetField(name=COUNT, type="integer", words=counted, required=False),
+            _SheetField(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
         )
     key = ("unit", *(cell_columns(cells) if cells.table.is_own else ("cell",)))
     return Sheet(

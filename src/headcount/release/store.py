@@ -132,7 +132,7 @@ class _Places:
             width *= 4
 
 
-def geography_in_order(levels: Sequence[str], columns: Iterable[pl.Series]) -> Geography:
+def _geography_in_order(levels: Sequence[str], columns: Iterable[pl.Series]) -> Geography:
     """The geography in the order in which it was written: rows of tables stay where they are.
 
     ``columns`` has the codes of each level below the first, a code for each leaf. Leaves of one
@@ -370,12 +370,12 @@ def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
 def geography_of_file(path: Path, levels: Sequence[str]) -> Geography:
     """The geography of a Parquet file that has the codes of each leaf, a column at a time."""
     columns = (pl.read_parquet(path, columns=[level], glob=False)[level] for level in levels[1:])
-    return geography_in_order(levels, columns)
+    return _geography_in_order(levels, columns)
 
 
 def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
     """The geography of a frame that has the codes of each leaf."""
-    return geography_in_order(levels, (leaf[level] for level in levels[1:]))
+    return _geography_in_order(levels, (leaf[level] for level in levels[1:]))
 
 
 def _from_rows(

@@ -195,7 +195,7 @@ def histogram_chart(
 
     require_columns(frame, "histogram", [value.column, series])
     by = [series, *(control.column for control in controls)]
-    binned = bin_values(frame, column=value.column, bin_width=bin_width, by=by)
+    binned = _bin_values(frame, column=value.column, bin_width=bin_width, by=by)
     if value.domain is not None:
         binned = binned.filter(binned["middle"].is_between(*value.domain))
     x = Axis(
@@ -415,7 +415,7 @@ def _reference(reference: Reference) -> list[alt.Chart]:
     return [rule.encode(x=x), label.encode(x=x, y=top, text=text)]
 
 
-def bin_values(
+def _bin_values(
     frame: pl.DataFrame, *, column: str, bin_width: float, by: Sequence[str]
 ) -> pl.DataFrame:
     """Count a column per bin and group: columns ``by``, ``middle`` and ``share`` (percent).

@@ -34,7 +34,7 @@ _IDENTIFIER = re.compile(r'\sid="([^"]+)"')
 def write_report(report: Report, path: Path) -> None:
     """Write ``report`` to ``path``, whole or not at all."""
     path = Path(path)
-    text = render_html(report)
+    text = _render_html(report)
     make_folder(path.parent)
     write_text_atomic(path, text)
     log.info("wrote report %s (%.1f MB)", path, len(text) / 1e6)
@@ -48,7 +48,7 @@ def save_figures(report: Report, directory: Path) -> None:
         )
 
 
-def render_html(report: Report) -> str:
+def _render_html(report: Report) -> str:
     """The complete page. Links to a figure or table that does not exist are an error."""
     labels = _labels(report)
     page = (
@@ -147,8 +147,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["prose"] = render_block
-    environment.filters["line"] = render_line
+    environment.filters["prose"] = _render_block
+    environment.filters["line"] = _render_line
     environment.filters["slug"] = _slug
     environment.tests["block"] = lambda block, kind: type(block).__name__ == kind
     return environment
@@ -161,12 +161,12 @@ def _slug(title: str) -> str:
 # The small, safe Markdown of prose and captions.
 
 
-def render_block(text: str) -> str:
+def _render_block(text: str) -> str:
     """Paragraphs, lists, quotes, emphasis, code and links as HTML; all else is escaped."""
     return str(_parser().render(text))
 
 
-def render_line(text: str) -> str:
+def _render_line(text: str) -> str:
     """One line, with emphasis, code and links only: no paragraph around it."""
     return str(_parser().renderInline(text))
 

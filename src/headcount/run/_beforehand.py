@@ -268,7 +268,7 @@ def rehearse_counts(
     schema: Schema, geography: Geography, layout: FileLayout, *, guarantee: Guarantee, within: Path
 ) -> None:
     """Write counts of nobody at every level and read them again: nothing else is published."""
-    fewer = geography.of_leaves(few_leaves(geography))
+    fewer = geography.of_leaves(_few_leaves(geography))
     tables = {
         level: np.zeros((fewer.size(level), schema.size), dtype=np.int64) for level in fewer.levels
     }
@@ -326,7 +326,7 @@ def _counts_in(release: Release) -> dict[tuple[str, str], Dense]:
 def nobody(population: Population) -> Population:
     """Nobody, in a few of the places: the same schema and levels, and all that is empty."""
     geography = population.geography
-    leaves = few_leaves(geography)
+    leaves = _few_leaves(geography)
     fewer, none = geography.of_leaves(leaves), np.zeros(0, dtype=np.int32)
     quarters, households = population.quarters, population.households
     if quarters is not None:
@@ -358,7 +358,7 @@ def nobody(population: Population) -> Population:
     )
 
 
-def few_leaves(geography: Geography) -> Ints:
+def _few_leaves(geography: Geography) -> Ints:
     """Leaves that stand for all: with them a level has as many units as that above only if it has
     in the whole, and sisters and only children if it has them; and some of the codes are odd.
     """

@@ -33,7 +33,7 @@ class Spends:
 
 
 @dataclass(frozen=True)
-class LedgerNote:
+class _LedgerNote:
     """What a note knows of a ledger."""
 
     ledger: str
@@ -41,7 +41,7 @@ class LedgerNote:
     datasets: Mapping[str, Spends]
 
 
-def note_of(file: Path) -> Path:
+def _note_of(file: Path) -> Path:
     """Where the note about a file lies: beside the file itself, whatever link leads to it."""
     file = file.resolve()
     return file.with_name(f"{file.name}{_ENDING}")
@@ -53,8 +53,8 @@ def refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) ->
     Nor may another ledger beside it have the same dataset, nor this one be an older copy, which
     would give back what was spent since.
     """
-    if data is not None and (known := _read(note_of(data))) is not None:
-        _refuse_another(note_of(data), known, ledger, next(iter(known.datasets)))
+    if data is not None and (known := _read(_note_of(data))) is not None:
+        _refuse_another(_note_of(data), known, ledger, next(iter(known.datasets)))
     if ledger is None:
         return
     for place, known in _notes(data):
@@ -65,9 +65,9 @@ def refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) ->
             _refuse_older(place, known, ledger)
 
 
-def _notes(*files: Path | None) -> Iterator[tuple[Path, LedgerNote]]:
+def _notes(*files: Path | None) -> Iterator[tuple[Path, _LedgerNote]]:
     """All notes in the folders of some files; damaged ones of other files are only told of."""
-    own = [note_of(file) for file in files if file is not None]
+    own = [_note_of(file) for file in files if file is not None]
     others = (place for one in own for place in sorted(one.parent.glob(f"*{_ENDING}")))
     for place in dict.fromkeys((*own, *others)):
         try:
@@ -81,7 +81,7 @@ def _notes(*files: Path | None) -> Iterator[tuple[Path, LedgerNote]]:
             yield place, known
 
 
-def _refuse_another(place: Path, known: LedgerNote, ledger: Ledger | None, dataset: str) -> None:
+def _refuse_another(place: Path, known: _LedgerNote, ledger: Ledger | None, dataset: str) -> None:
     if ledger is not None and ledger.identity == known.identity:
         return
     raise ConfigError(
@@ -93,7 +93,7 @@ def _refuse_another(place: Path, known: LedgerNote, ledger: Ledger | None, datas
     )
 
 
-def _refuse_older(place: Path, known: LedgerNote, ledger: Ledger) -> None:
+def _refuse_older(place: Path, known: _LedgerNote, ledger: Ledger) -> None:
     declared = {one.name for one in ledger.datasets()}
     for dataset, noted in known.datasets.items():
         runs = [one.run_id for one in ledger.history(dataset)] if dataset in declared else []
@@ -119,11 +119,11 @@ def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
     """
     runs = [one.run_id for one in ledger.history(dataset)]
     noted = {dataset: Spends(len(runs), runs[-1] if runs else "")}
-    for place in (note_of(file) for file in (data, ledger.path) if file is not None):
-        _write(place, LedgerNote(str(ledger.path), ledger.identity, noted))
+    for place in (_note_of(file) for file in (data, ledger.path) if file is not None):
+        _write(place, _LedgerNote(str(ledger.path), ledger.identity, noted))
 
 
-def _write(place: Path, note: LedgerNote) -> None:
+def _write(place: Path, note: _LedgerNote) -> None:
     """Write a note; what it knows of other datasets of the same ledger stays."""
     known = _read(place)
     if known is not None and known.identity == note.identity:
@@ -142,13 +142,13 @@ def _write(place: Path, note: LedgerNote) -> None:
         )
 
 
-def _read(place: Path) -> LedgerNote | None:
+def _read(place: Path) -> _LedgerNote | None:
     if not place.exists():
         return None
     try:
         known = from_json(place.read_text(encoding="utf-8"))
         datasets = known.get("datasets") or {str(known["dataset"]): known}  # of an earlier version
-        return LedgerNote(
+        return _LedgerNote(
             str(known["ledger"]),
             str(known["identity"]),
             {

@@ -65,7 +65,7 @@ class Attempt(Generic[C]):
 
 
 @dataclass(frozen=True, eq=False)
-class AttackOutcome:
+class _AttackOutcome:
     """What an attack found: lines to say, tables of scores by heading, the folder."""
 
     lines: tuple[str, ...]
@@ -74,7 +74,7 @@ class AttackOutcome:
     out: Path
 
 
-def run_attack(opened: Callable[[], Attempt[C]], out: Path) -> AttackOutcome:
+def run_attack(opened: Callable[[], Attempt[C]], out: Path) -> _AttackOutcome:
     """Make an attack: claims before scores, and nothing is written before both are made."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: found existing content, expected a new or empty directory")
@@ -106,7 +106,7 @@ def run_attack(opened: Callable[[], Attempt[C]], out: Path) -> AttackOutcome:
         parts += [one.words, _markdown(table)]
         shown[one.heading] = table.select(one.columns or table.columns)
     write_text_atomic(out / "summary.md", "\n\n".join(part for part in parts if part) + "\n")
-    return AttackOutcome(tuple(lines), shown, public, out)
+    return _AttackOutcome(tuple(lines), shown, public, out)
 
 
 def _plain(value: object) -> str:

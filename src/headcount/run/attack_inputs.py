@@ -75,7 +75,7 @@ LINKAGE_WORDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class TrueRecords:
+class _TrueRecords:
     """The truth for scoring: everyone's record, their ids, and whether it may be shown."""
 
     records: Records
@@ -102,7 +102,7 @@ def open_reconstruct(
     features = Features.of(knowledge.schema)
     scoring: tuple[Scoring[Rebuilt], ...] = ()
     if truth is not None:
-        real = load_truth(truth, features, knowledge.geography)
+        real = _load_truth(truth, features, knowledge.geography)
         scoring = (
             Scoring(
                 file="agreement",
@@ -134,7 +134,7 @@ def open_reidentify(
     target = _target(source)
     # People are told apart as they are in truth, not as the records are.
     features = Features.of(target.records.features.schema)
-    real = None if truth is None else load_truth(truth, features, target.geography)
+    real = None if truth is None else _load_truth(truth, features, target.geography)
     ids, people = _people(known, attacker, quality, attack.seed, real, features, target.geography)
     scoring: tuple[Scoring[Matches], ...] = ()
     if real is not None:
@@ -246,7 +246,7 @@ def _people(
     attacker: str,
     quality: Quality | None,
     seed: int,
-    real: TrueRecords | None,
+    real: _TrueRecords | None,
     features: Features,
     geography: Geography,
 ) -> tuple[pl.Series, KnownPeople]:
@@ -273,11 +273,11 @@ def _people(
     return ids, replace(people, person=person)
 
 
-def load_truth(path: Path, features: Features, geography: Geography) -> TrueRecords:
+def _load_truth(path: Path, features: Features, geography: Geography) -> _TrueRecords:
     """The truth from a config of ``headcount protect``, or from a table of persons."""
     if path.suffix != ".toml":
         ids, records = read_true_people(path, features, geography)
-        return TrueRecords(records, ids, False)
+        return _TrueRecords(records, ids, False)
     people = load_config(path).population.read()
     if people.schema != features.schema:
         raise InputError(
@@ -296,7 +296,7 @@ def load_truth(path: Path, features: Features, geography: Geography) -> TrueReco
         )
     records = records_from_rows(place[unit], cell, features)
     ids = pl.Series("person", np.arange(len(unit))).cast(pl.String)
-    return TrueRecords(records, ids, people.public)
+    return _TrueRecords(records, ids, people.public)
 
 
 def _target(source: Path) -> Target:

@@ -59,7 +59,7 @@ FILES = ("errors.csv", "errors.parquet", "report.html")
 
 
 @dataclass(frozen=True, eq=False)
-class ReportedRun:
+class _ReportedRun:
     """What was found about a release, and where the report is."""
 
     found: ErrorReport
@@ -90,7 +90,7 @@ def error_report(
     if not isinstance(release, Release):
         folder = release_folder(Path(release))
         stored = read_stored(folder)
-        release, how = stored.release, how or made_how(folder, stored)
+        release, how = stored.release, how or _made_how(folder, stored)
     elif how is None:
         raise ConfigError(
             LABEL,
@@ -163,7 +163,7 @@ def _nudged(
     return moved, estimate_from(moved, context=context)
 
 
-def made_how(
+def _made_how(
     folder: Path, stored: Stored, *, measurements: Path | None = None
 ) -> TopDown | PublishedStart:
     """How the release in a folder was made: by its measurements, or else by its receipt.
@@ -212,7 +212,7 @@ def report_errors(
     runs: int = RUNS,
     seed: int = SEED,
     progress: Progress = silent,
-) -> ReportedRun:
+) -> _ReportedRun:
     """Write the error report of a run, or of the folder of a release, into ``out``.
 
     where
@@ -229,7 +229,7 @@ def report_errors(
         raise RunError(f"{out}: found existing content, expected a new or empty folder")
     stored = read_stored(folder)
     release = stored.release
-    how = made_how(folder, stored, measurements=measurements)
+    how = _made_how(folder, stored, measurements=measurements)
     found = error_report(release, how, runs=runs, seed=seed, progress=progress)
     out.mkdir(parents=True, exist_ok=True)
     write_text_atomic(out / FILES[0], found.table.write_csv())
@@ -238,4 +238,4 @@ def report_errors(
     write_bytes_atomic(out / FILES[1], table.getvalue())
     recipe = f"headcount errors {source.name} --runs {runs} --seed {seed}"
     write_report(found.report(release, recipe=recipe), out / FILES[2])
-    return ReportedRun(found, out / FILES[2])
+    return _ReportedRun(found, out / FILES[2])

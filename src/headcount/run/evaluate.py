@@ -37,7 +37,7 @@ class EvaluatedRun:
     release: Release
 
 
-def open_run(path: Path) -> tuple[Release, Prepared]:
+def _open_run(path: Path) -> tuple[Release, Prepared]:
     """A finished release with the truth it was made from, for the curator's own evaluation."""
     directory = RunDirectory(path)
     facts = directory.facts()
@@ -55,7 +55,7 @@ def open_run(path: Path) -> tuple[Release, Prepared]:
     return read_release(directory.release), prepared
 
 
-def truth_of(prepared: Prepared, internal: Path) -> Truth:
+def _truth_of(prepared: Prepared, internal: Path) -> Truth:
     """The curator's side of a run."""
     return Truth(
         counts=prepared.truth,
@@ -77,14 +77,14 @@ def evaluate_run(
     ``choice`` says which metrics and attacks are wanted; without it all that are not slow, and
     those of the config. What it gives comes before the config.
     """
-    release, prepared = open_run(path)
+    release, prepared = _open_run(path)
     choice = choice or Choice()
     given = (*prepared.config.metric, *prepared.config.attack, *choice.given)
     choice = replace(choice, given=given)
     internal = RunDirectory(path).internal
     evaluation = evaluate(
         release,
-        truth_of(prepared, internal),
+        _truth_of(prepared, internal),
         choice=choice,
         progress=progress,
         engine=engine_named(engine, internal),

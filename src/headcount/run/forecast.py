@@ -43,7 +43,7 @@ CODE_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectedAnswer:
+class _ExpectedAnswer:
     """One query at one level, and how far its answers will be off before post-processing.
 
     where
@@ -78,16 +78,16 @@ def people(number: Fraction) -> str:
     return f"{int(number):,}" if number.denominator == 1 else f"{float(number):,.1f}"
 
 
-def expected_answers(prepared: Prepared) -> tuple[ExpectedAnswer, ...]:
+def expected_answers(prepared: Prepared) -> tuple[_ExpectedAnswer, ...]:
     """What a run will measure, with the reach of its noise."""
     losses = prepared.guarantee.losses
     return answers_of(prepared.design, unit=losses[0].unit if losses else None)
 
 
-def answers_of(design: ChainDesign, *, unit: UnitOfPrivacy | None) -> tuple[ExpectedAnswer, ...]:
+def answers_of(design: ChainDesign, *, unit: UnitOfPrivacy | None) -> tuple[_ExpectedAnswer, ...]:
     """What a mechanism measures on a public domain, with the reach of its noise."""
     return tuple(
-        ExpectedAnswer(
+        _ExpectedAnswer(
             level=one.level,
             query=one.query,
             answers=1 if one.distance else one.entries,
@@ -103,7 +103,7 @@ def _loss(one: PlannedMeasurement, unit: UnitOfPrivacy | None) -> Loss | None:
     return one.loss(unit) if unit in one.units else None
 
 
-def sentence(answers: Sequence[ExpectedAnswer]) -> str:
+def sentence(answers: Sequence[_ExpectedAnswer]) -> str:
     """The finest total that is measured, else the finest cells, in plain words."""
     by_query = {one.query: one for one in answers}
     one = by_query.get("total") or by_query.get(CELLS) or answers[-1]
@@ -118,7 +118,7 @@ def sentence(answers: Sequence[ExpectedAnswer]) -> str:
     return f"{what} within {people(one.within)}"
 
 
-def same_as_above(answers: Sequence[ExpectedAnswer], geography: Geography) -> dict[str, str]:
+def same_as_above(answers: Sequence[_ExpectedAnswer], geography: Geography) -> dict[str, str]:
     """Levels that are not measured because the level above has the same units, each with it."""
     measured = {one.level for one in answers}
     found: dict[str, str] = {}

@@ -110,7 +110,7 @@ def write_intervals(
             str(out), found=f"the ending {out.suffix!r}", expected=" or ".join(FORMATS)
         )
     if areas_file is not None:
-        areas = [*areas, *read_areas(areas_file)]
+        areas = [*areas, *_read_areas(areas_file)]
     if level and areas:
         raise ConfigError("intervals", found="a level and areas", expected="one or the other")
     start, release = published_start(source)
@@ -126,7 +126,7 @@ def write_intervals(
     return facts
 
 
-def read_areas(path: Path) -> list[NamedArea]:
+def _read_areas(path: Path) -> list[NamedArea]:
     """Areas from a table with a row for each unit: ``area``, and a column named as its level."""
     import polars as pl
 

@@ -43,7 +43,7 @@ NEW_NOISE = (
 
 
 @dataclass(frozen=True)
-class PublishCheck:
+class _PublishCheck:
     """One question before publishing, and its answer."""
 
     question: str
@@ -52,7 +52,7 @@ class PublishCheck:
 
 
 @dataclass(frozen=True)
-class OutgoingFile:
+class _OutgoingFile:
     """A file of a release, and what it is."""
 
     name: str
@@ -60,12 +60,12 @@ class OutgoingFile:
     what: str
 
 
-def outgoing(directory: RunDirectory) -> tuple[OutgoingFile, ...]:
+def outgoing(directory: RunDirectory) -> tuple[_OutgoingFile, ...]:
     """The files of a finished release, checked against its manifest."""
     names = (MANIFEST, *check_files(directory.release)["files"])
     paths = {name: directory.release / name for name in names}
     return tuple(
-        OutgoingFile(name, path.stat().st_size, WHAT.get(name, _kind(name)))
+        _OutgoingFile(name, path.stat().st_size, WHAT.get(name, _kind(name)))
         for name, path in paths.items()
     )
 
@@ -74,7 +74,7 @@ def _kind(name: str) -> str:
     return "protected counts" if name.endswith((".parquet", ".csv")) else "part of the release"
 
 
-def publish_checks(directory: RunDirectory) -> tuple[PublishCheck, ...]:
+def publish_checks(directory: RunDirectory) -> tuple[_PublishCheck, ...]:
     """What can be checked by a program before a release is published.
 
     By the release's own receipt: the config may have been changed since.
@@ -84,23 +84,23 @@ def publish_checks(directory: RunDirectory) -> tuple[PublishCheck, ...]:
     seeded, recorded = receipt["key_kind"] == "seed", receipt["ledger"].startswith("dataset ")
     read_off = [one for one in guarantee.released_exactly if one.startswith("which ")]
     found += [
-        PublishCheck("Is the key destroyed?", not directory.key.exists(), "internal/run.key"),
-        PublishCheck(
+        _PublishCheck("Is the key destroyed?", not directory.key.exists(), "internal/run.key"),
+        _PublishCheck(
             "Is the noise secret?",
             not seeded,
             "seeded: not private" if seeded else "drawn from the operating system",
         ),
-        PublishCheck(
+        _PublishCheck(
             "Does the release promise anything?",
             guarantee.exists,
             guarantee.sentences()[0],
         ),
-        PublishCheck(
+        _PublishCheck(
             "Are the lists of places and levels public?",
             not read_off,
             "read from the data: " + "; ".join(read_off) if read_off else "all of them were given",
         ),
-        PublishCheck(
+        _PublishCheck(
             "Does a ledger keep account?",
             recorded,
             receipt["ledger"] if recorded else "nothing stops a second release",
@@ -109,13 +109,13 @@ def publish_checks(directory: RunDirectory) -> tuple[PublishCheck, ...]:
     return tuple(found)
 
 
-def _whole(directory: RunDirectory) -> PublishCheck:
+def _whole(directory: RunDirectory) -> _PublishCheck:
     question = "Is every file as it was written?"
     try:
         files = check_files(directory.release)["files"]
     except HeadcountError as error:
-        return PublishCheck(question, False, str(error))
-    return PublishCheck(question, True, f"{len(files) + 1} files, by their SHA-256")
+        return _PublishCheck(question, False, str(error))
+    return _PublishCheck(question, True, f"{len(files) + 1} files, by their SHA-256")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def text_digest(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Readings:
+class _Readings:
     """What was read of the people, and what the run needs: for the curator's eyes."""
 
     remarks: tuple[str, ...]
@@ -61,7 +61,7 @@ class Checked:
     fault: HeadcountError | None = None
     promise: Guarantee | None = None
     public: bool = True
-    readings: Readings | None = None
+    readings: _Readings | None = None
 
     @classmethod
     def of(cls, config: Config, digest: str) -> Checked:
@@ -72,7 +72,7 @@ class Checked:
         except HeadcountError as error:
             return cls(seen, error)
         read = summarize(made.counts, made.reading)
-        readings = Readings(made.remarks, needs(made, so_far=0), read)
+        readings = _Readings(made.remarks, needs(made, so_far=0), read)
         return cls(seen, None, made.guarantee, made.public, readings)
 
 

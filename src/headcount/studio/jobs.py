@@ -35,7 +35,7 @@ ASKED = 128
 
 
 @dataclass
-class Job:
+class _Job:
     """One command at work, or done.
 
     where
@@ -113,11 +113,11 @@ class Jobs:
         self._folder = folder
         self._until_closed = ExitStack()
         self._scratch = self._until_closed.enter_context(handed_folder(None))
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, _Job] = {}
         self._lock = RLock()
         self._numbers = count()
 
-    def find(self, about: str) -> Job | None:
+    def find(self, about: str) -> _Job | None:
         """The last job about something."""
         return self._jobs.get(about)
 
@@ -126,7 +126,7 @@ class Jobs:
         """Whether any job is at work."""
         return any(job.running for job in list(self._jobs.values()))
 
-    def start(self, about: str, arguments: Sequence[str]) -> Job:
+    def start(self, about: str, arguments: Sequence[str]) -> _Job:
         """Start a command, unless one about the same is at work: then that one."""
         with self._lock:
             before = self._jobs.get(about)
@@ -142,7 +142,7 @@ class Jobs:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
-            self._jobs[about] = Job(tuple(arguments), process, progress)
+            self._jobs[about] = _Job(tuple(arguments), process, progress)
             log.info("jobs: started %s", arguments[0])
             return self._jobs[about]
 

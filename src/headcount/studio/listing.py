@@ -30,7 +30,7 @@ _CONFIG = "a config"
 
 
 @dataclass(frozen=True)
-class PlainFiles:
+class _PlainFiles:
     """The files below a folder that are this user's own, by name, in order.
 
     where
@@ -44,7 +44,7 @@ class PlainFiles:
 
 
 @dataclass(frozen=True)
-class ListedConfig:
+class _ListedConfig:
     """A config: the name of its run directory, or why it cannot be read."""
 
     name: str
@@ -53,7 +53,7 @@ class ListedConfig:
 
 
 @dataclass(frozen=True)
-class ListedRun:
+class _ListedRun:
     """A run by its directory, how far it is, and the config that resumes it."""
 
     name: str
@@ -62,7 +62,7 @@ class ListedRun:
 
 
 @dataclass(frozen=True)
-class ListedBalance:
+class _ListedBalance:
     """What a ledger has left for a dataset; or what is wrong with the ledger."""
 
     ledger: str
@@ -70,7 +70,7 @@ class ListedBalance:
     words: str
 
 
-def plain_files(root: Path) -> PlainFiles:
+def plain_files(root: Path) -> _PlainFiles:
     """Every file below a folder, but those that are hidden, behind a link or another user's."""
     found: dict[str, Path] = {}
     more, nameless = False, 0
@@ -84,12 +84,12 @@ def plain_files(root: Path) -> PlainFiles:
                 continue
             name = path.relative_to(root).as_posix()
             if len(found) == MOST_FILES:
-                return PlainFiles(found, True, nameless)
+                return _PlainFiles(found, True, nameless)
             if name.isprintable():  # which bytes that are no UTF-8 are not, nor are line ends
                 found[name] = path
             else:
                 nameless += 1
-    return PlainFiles(found, more, nameless)
+    return _PlainFiles(found, more, nameless)
 
 
 def _own(path: Path) -> bool:
@@ -99,7 +99,7 @@ def _own(path: Path) -> bool:
         return False
 
 
-def configs_among(files: dict[str, Path], root: Path) -> list[ListedConfig]:
+def configs_among(files: dict[str, Path], root: Path) -> list[_ListedConfig]:
     """The configs, each with the run directory that it names."""
     found = []
     for name, path in files.items():
@@ -113,15 +113,15 @@ def configs_among(files: dict[str, Path], root: Path) -> list[ListedConfig]:
             out = str(run.get("out", "")) if isinstance(run, dict) else ""
             # A directory elsewhere is no fault: it is only not listed here.
             where = os.path.relpath(os.path.normpath(path.parent / out), root) if out else ""
-            found.append(ListedConfig(name, out=Path(where).as_posix() if where else ""))
+            found.append(_ListedConfig(name, out=Path(where).as_posix() if where else ""))
         except HeadcountError as error:
-            found.append(ListedConfig(name, fault=str(error).replace(str(path), name)))
+            found.append(_ListedConfig(name, fault=str(error).replace(str(path), name)))
         except OSError as error:
-            found.append(ListedConfig(name, fault=f"{name}: {error.strerror}"))
+            found.append(_ListedConfig(name, fault=f"{name}: {error.strerror}"))
     return found
 
 
-def runs_among(files: dict[str, Path], configs: list[ListedConfig]) -> list[ListedRun]:
+def runs_among(files: dict[str, Path], configs: list[_ListedConfig]) -> list[_ListedRun]:
     """The runs, by the facts that each keeps."""
     of = {one.out: one.name for one in configs if one.out}
     ending = f"/{INTERNAL}/{FACTS}"
@@ -129,12 +129,12 @@ def runs_among(files: dict[str, Path], configs: list[ListedConfig]) -> list[List
         name.removesuffix(ending): path for name, path in files.items() if name.endswith(ending)
     }
     return [
-        ListedRun(name, RunDirectory(path.parents[1]).state, of.get(name, ""))
+        _ListedRun(name, RunDirectory(path.parents[1]).state, of.get(name, ""))
         for name, path in found.items()
     ]
 
 
-def tables_among(files: dict[str, Path], runs: list[ListedRun]) -> list[str]:
+def tables_among(files: dict[str, Path], runs: list[_ListedRun]) -> list[str]:
     """Files that ``headcount init`` can look at, but for those that headcount has written."""
     inside = (COMPARISONS, *(f"{run.name}/" for run in runs))
     return [
@@ -149,7 +149,7 @@ def ledgers_among(files: dict[str, Path]) -> list[str]:
     return [name for name, path in files.items() if Ledger.is_one(path)]
 
 
-def balances_among(files: dict[str, Path]) -> Iterator[ListedBalance]:
+def balances_among(files: dict[str, Path]) -> Iterator[_ListedBalance]:
     """What each ledger has left."""
     for name in ledgers_among(files):
         try:
@@ -157,6 +157,6 @@ def balances_among(files: dict[str, Path]) -> Iterator[ListedBalance]:
             for one in map(book.balance, (dataset.name for dataset in book.datasets())):
                 total = one.dataset.total
                 words = f"{total.currency} {decimal(one.remaining)} left of {decimal(total.amount)}"
-                yield ListedBalance(name, one.dataset.name, words)
+                yield _ListedBalance(name, one.dataset.name, words)
         except HeadcountError as error:
-            yield ListedBalance(name, "", str(error).replace(str(files[name]), name))
+            yield _ListedBalance(name, "", str(error).replace(str(files[name]), name))

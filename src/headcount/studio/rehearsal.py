@@ -39,10 +39,10 @@ class Rehearsal:
         parts = parts_of_chain(way.for_a_trial().parts)
         version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
         stem = f"rehearse-{Path(config).stem}-{called}-{version}"
-        return cls(case, f"{stem}.toml", rehearsal_text(case, parts, out=f"runs/{stem}"))
+        return cls(case, f"{stem}.toml", _rehearsal_text(case, parts, out=f"runs/{stem}"))
 
 
-def rehearsal_text(name: str, parts: Iterable[dict[str, Any]], *, out: str) -> str:
+def _rehearsal_text(name: str, parts: Iterable[dict[str, Any]], *, out: str) -> str:
     """A config with a method on made-up people, to be compared with no protection and attacked.
 
     where

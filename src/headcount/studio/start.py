@@ -60,14 +60,14 @@ def show(studio: Studio, asked: Asked) -> Response:
 def practise(studio: Studio, asked: Asked) -> Response:
     """A config with a made-up population."""
     kind = asked.field("kind")
-    text, name = practice_config(kind), f"practise-{kind}.toml"
+    text, name = _practice_config(kind), f"practise-{kind}.toml"
     path = studio.folder.inside(name)
     if not path.exists():
         write_text_atomic(path, text)
     return studio.go("/plan", config=name)
 
 
-def practice_config(kind: str) -> str:
+def _practice_config(kind: str) -> str:
     """The text of a config that protects a made-up population."""
     if kind not in PRACTISE:
         raise ConfigError("practise", found=repr(kind), expected=did_you_mean(kind, PRACTISE))

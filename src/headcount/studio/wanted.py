@@ -40,13 +40,13 @@ LOWEST, HIGHEST, STEPS = -2, 2, 120
 """The dial: powers of ten at its ends, and its steps."""
 
 
-def dial_of(amount: Fraction) -> int:
+def _dial_of(amount: Fraction) -> int:
     """Where the dial stands for an amount."""
     share = (log10(max(float(amount), 1e-9)) - LOWEST) / (HIGHEST - LOWEST)
     return round(min(max(share, 0.0), 1.0) * STEPS)
 
 
-def at_dial(position: str) -> Fraction:
+def _at_dial(position: str) -> Fraction:
     """The amount where the dial stands, with two digits."""
     whole = exact(position or "0", name="dial")
     power = LOWEST + (HIGHEST - LOWEST) * min(max(float(whole) / STEPS, 0.0), 1.0)
@@ -59,7 +59,7 @@ def currency_of(chain: Chain) -> str:
     return next(given, "")
 
 
-def amount_of(chain: Chain) -> Fraction:
+def _amount_of(chain: Chain) -> Fraction:
     """What the dial stands at."""
     return Fraction(getattr(chain.last, currency_of(chain)))
 
@@ -92,7 +92,7 @@ def reaches(design: ChainDesign) -> list[Reach]:
     ]
 
 
-def amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> Fraction:
+def _amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> Fraction:
     """The loss at which the answers of ``target`` are within so many people, rounded up.
 
     The logarithm of the error falls nearly as a line of the logarithm of the loss: -1 for epsilon,
@@ -108,7 +108,7 @@ def amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> F
         return log10(max(one.people, 1e-9) / people)
 
     slope = -0.5 if currency_of(chain) == "rho" else -1.0
-    at, over = log10(amount_of(chain)), inf
+    at, over = log10(_amount_of(chain)), inf
     before: tuple[float, float] | None = None
     for _ in range(MOST_SECANTS):
         over = beyond(at)
@@ -146,7 +146,7 @@ def known_domain(config: Config) -> Domain:
 
 
 @dataclass(frozen=True)
-class MethodCard:
+class _MethodCard:
     """One way to protect: its steps, its promise and its errors; or why it does not fit.
 
     ``own`` is the one that the config's run uses.
@@ -160,7 +160,7 @@ class MethodCard:
     fault: HeadcountError | None = None
 
 
-def cards_of(config: Config, domain: Domain) -> list[MethodCard]:
+def cards_of(config: Config, domain: Domain) -> list[_MethodCard]:
     """The method of a config and its cases, as they would be on these cells and places."""
     return [_card(name, way, config, domain) for name, way in ways_in(config).items()]
 
@@ -171,8 +171,8 @@ def ways_in(config: Config) -> dict[str, Chain]:
     return {OWN: Chain.of(config.mechanism), **cases}
 
 
-def _card(name: str, chain: Chain, config: Config, domain: Domain) -> MethodCard:
-    made = MethodCard(name, tuple(part.name for part in chain.parts), own=name == OWN)
+def _card(name: str, chain: Chain, config: Config, domain: Domain) -> _MethodCard:
+    made = _MethodCard(name, tuple(part.name for part in chain.parts), own=name == OWN)
     try:
         design = chain.on(domain)
         promise = design.promise(key_kind_of(config))
@@ -182,7 +182,7 @@ def _card(name: str, chain: Chain, config: Config, domain: Domain) -> MethodCard
 
 
 @dataclass(frozen=True)
-class Dialled:
+class _Dialled:
     """What a loss buys.
 
     where
@@ -209,7 +209,7 @@ class Dialled:
 
 def dialled(
     config: Config, domain: Domain, *, moved: str, asks: Mapping[str, str]
-) -> Dialled | None:
+) -> _Dialled | None:
     """What follows when one control is moved; None where a method has no loss to dial.
 
     where
@@ -221,23 +221,23 @@ def dialled(
         return None
     target, amount = asks.get("target", ""), None
     if moved == "dial":
-        amount = at_dial(asks.get("dial", ""))
+        amount = _at_dial(asks.get("dial", ""))
     elif moved == "people" and asks.get("people"):
         wanted = float(exact(asks["people"], name="people"))
         if not wanted > 0:
             raise ConfigError("accuracy", found=asks["people"], expected="a number above 0")
-        amount = amount_for(saved, domain, target=target, people=wanted)
+        amount = _amount_for(saved, domain, target=target, people=wanted)
     elif asks.get("amount"):
         amount = exact(asks["amount"], name=currency)
     chain = saved if amount is None else with_amount(saved, amount)
     design = chain.on(domain)
     rows = tuple(reaches(design))
     noisy = [one for one in rows if one.people]
-    return Dialled(
+    return _Dialled(
         currency,
-        decimal(amount_of(chain), digits=12),
-        dial_of(amount_of(chain)),
-        amount_of(chain) == amount_of(saved),
+        decimal(_amount_of(chain), digits=12),
+        _dial_of(_amount_of(chain)),
+        _amount_of(chain) == _amount_of(saved),
         rows,
         next((one for one in noisy if one.name == target), _first_aim(noisy)),
         design.promise(key_kind_of(config)),
