@@ -147,7 +147,7 @@ def machine_facts() -> dict[str, Any]:
     import platform
 
     from headcount.release.store import versions
-    from headcount.report.provenance import describe_machine
+    from headcount.report.model import describe_machine
 
     return {
         "machine": describe_machine(),

@@ -34,8 +34,7 @@ from headcount.arrays import Floats, Ints
 from headcount.domain import Domain
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.interval_table import IntervalFacts
-from headcount.run.intervals import ends, interval_pieces
+from headcount.run.intervals import IntervalFacts, ends, interval_pieces
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Query, every_cell
 from headcount.topdown.from_measurements import estimate_from, start_from

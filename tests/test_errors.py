@@ -9,9 +9,9 @@ import pytest
 from headcount.errors import (
     ConfigError,
     InputError,
-    InputErrors,
     RunError,
     TruthError,
+    _InputErrors,
     did_you_mean,
     near_name,
     without_values,
@@ -43,7 +43,7 @@ def test_where_and_which_rule_but_no_value(
 ) -> None:
     error = InputError("a.csv", place=place, found=found, expected=expected)
     assert without_values(error) == said
-    several = InputErrors("a.csv", [error, error], number=4711)
+    several = _InputErrors("a.csv", [error, error], number=4711)
     assert without_values(several) == said
     assert "4,711 problems" in str(several)
 

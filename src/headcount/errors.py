@@ -88,7 +88,7 @@ class InputError(HeadcountError):
         super().__init__(f"{where}: found {found}, expected {expected}")
 
 
-class Positions(Protocol):
+class _Positions(Protocol):
     """Numbers of rows: a list, an array or a series."""
 
     def __len__(self) -> int: ...
@@ -116,7 +116,7 @@ class Problems:
         self._first: list[tuple[int, str, str, str]] = []
 
     def add(
-        self, rows: Positions, *, place: str = "", found: Callable[[int], str], expected: str
+        self, rows: _Positions, *, place: str = "", found: Callable[[int], str], expected: str
     ) -> None:
         """Note rows, in their order, that have one fault in common."""
         self._number += len(rows)
@@ -155,10 +155,10 @@ class Problems:
         ]
         if self._number == 1:
             raise errors[0]
-        raise InputErrors(self.source, errors, number=self._number)
+        raise _InputErrors(self.source, errors, number=self._number)
 
 
-class InputErrors(InputError):
+class _InputErrors(InputError):
     """Several faults of one file, each on a line of its own."""
 
     def __init__(self, source: str, errors: Sequence[InputError], *, number: int) -> None:
@@ -224,7 +224,7 @@ def without_values(error: HeadcountError) -> str:
         return f"{error.source}: the data break what this method must keep"
     if isinstance(error, ConfigError) or not isinstance(error, InputError):
         return str(error)
-    if isinstance(error, InputErrors):
+    if isinstance(error, _InputErrors):
         return "\n".join(dict.fromkeys(map(without_values, error.errors)))
     named = error.place.startswith(("column ", "attribute "))
     place = error.place if named else _until(_QUOTES, error.place)

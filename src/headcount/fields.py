@@ -154,7 +154,7 @@ class ReadValue(Marker):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(ReadValue):
+class _Number(ReadValue):
     """An exact number: decimals of a file are read digit by digit, never as binary floats.
 
     where
@@ -197,21 +197,21 @@ class Number(ReadValue):
         return {"anyOf": [number, {"type": "string", "pattern": r"^[0-9]"}, *words]}
 
 
-Positive = Annotated[Fraction, Number()]
+Positive = Annotated[Fraction, _Number()]
 """An exact number above 0."""
 
-PositiveOrInf = Annotated[Any, Number(word="inf")]
+PositiveOrInf = Annotated[Any, _Number(word="inf")]
 """An exact number above 0, or "inf" for no noise at all."""
 
-NotNegative = Annotated[Fraction, Number(zero=True, says="a number of 0 or more")]
+NotNegative = Annotated[Fraction, _Number(zero=True, says="a number of 0 or more")]
 """An exact number, 0 or more."""
 
-Share = Annotated[Fraction, Number(most=Fraction(1), says="a share above 0 and at most 1")]
+Share = Annotated[Fraction, _Number(most=Fraction(1), says="a share above 0 and at most 1")]
 """An exact part of a whole."""
 
 Rate = Annotated[
     Fraction,
-    Number(zero=True, most=Fraction(1), says='a share from 0 to 1, such as 0.05 or "1/20"'),
+    _Number(zero=True, most=Fraction(1), says='a share from 0 to 1, such as 0.05 or "1/20"'),
 ]
 """An exact part of a whole, which may be nothing of it."""
 

@@ -10,7 +10,7 @@ from headcount.attacks.averaging import (
     _average_cells,
     _Averages,
     _CellValues,
-    likeliest,
+    _likeliest,
     share_recovered,
 )
 from headcount.mechanisms.cell_key.lookup import ByInterval
@@ -124,7 +124,7 @@ def test_the_likeliest_count_is_that_of_trying_every_count():
         if not len(averaged.cell):
             assert not shown.any()
             continue
-        found, possible = likeliest(averaged, draws, table, 2.0)
+        found, possible = _likeliest(averaged, draws, table, 2.0)
         parts = (shown[:2].tolist(), shown[2:5].tolist())
         expected = listed(true, [shown[5]], parts, table, 2.0)
         assert found.tolist() == [expected] if possible[0] else expected == -1
@@ -144,7 +144,7 @@ def test_a_cell_with_several_values_counts_for_each_of_them():
     assert found.averages.weight.tolist() == [pytest.approx(3 + 1 / 1.5)]
     assert found.averages.mean.tolist() == [pytest.approx((30 + 11.5 / 1.5) / (3 + 1 / 1.5))]
     table = ChangeTable.of([{0: 1.0}, {-1: 2 / 3, 2: 1 / 3}, {-2: 1 / 3, 1: 2 / 3}], cycle=3)
-    best, possible = likeliest(found, draws, table, 4 / 3)
+    best, possible = _likeliest(found, draws, table, 4 / 3)
     assert possible.tolist() == [True]
     assert best.tolist() == [10]  # 12 and 9 leave 10 and 11, and of three draws two went down
 

@@ -5,7 +5,7 @@ from itertools import product as pairs
 import numpy as np
 import pytest
 
-from headcount.attacks.differencing import _overlay, difference
+from headcount.attacks.differencing import _difference, _overlay
 from headcount.attacks.intervals import UNKNOWN
 from headcount.errors import InputError
 from headcount.release.changed import Off
@@ -29,7 +29,7 @@ def test_a_sliver_between_an_area_and_a_square_is_the_difference_of_exact_counts
     made = _overlay(areas, squares)
     assert made.pieces == 3
     assert made.unpublished.tolist() == [made.of_leaf[2]]  # the last piece is a whole square
-    found = difference(
+    found = _difference(
         made, ranges(totals(areas, people), EXACT), ranges(totals(squares, people), EXACT)
     )
     assert [one.tolist() for one in found] == [[[3]], [[3]]]
@@ -38,9 +38,11 @@ def test_a_sliver_between_an_area_and_a_square_is_the_difference_of_exact_counts
 def test_changed_counts_leave_a_range():
     areas, squares = np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])
     off = Off(down=2, up=2, zero_hides=2)
-    found = difference(_overlay(areas, squares), ranges([31, 52], off), ranges([33, 51], off))
+    found = _difference(_overlay(areas, squares), ranges([31, 52], off), ranges([33, 51], off))
     assert [one.tolist() for one in found] == [[[0]], [[5]]]
-    unknown = difference(_overlay(areas, squares), ranges([31, 52], Off()), ranges([33, 51], Off()))
+    unknown = _difference(
+        _overlay(areas, squares), ranges([31, 52], Off()), ranges([33, 51], Off())
+    )
     assert unknown[1][0, 0] > 1_000_000
 
 
@@ -68,8 +70,8 @@ def test_ranges_are_those_of_all_that_could_live_there(seed):
             total = every[:, of_piece == label].sum(axis=1)
             fits &= (total >= low[label]) & (total <= high[label])
     pieces = made.unpublished
-    found = difference(made, *shown, effort="relations")
-    low, high = (one[:, 0] for one in difference(made, *shown))
+    found = _difference(made, *shown, effort="relations")
+    low, high = (one[:, 0] for one in _difference(made, *shown))
     assert (found[0][:, 0] <= low).all()
     assert low.tolist() == every[fits][:, pieces].min(axis=0).tolist()
     assert np.minimum(high, 6).tolist() == every[fits][:, pieces].max(axis=0).tolist()

@@ -16,8 +16,8 @@ from headcount.attacks._problem import (
     Effort,
     Settled,
     Solved,
+    _ask,
     _Problem,
-    ask,
     farthest,
     settle,
     solve,
@@ -101,7 +101,7 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
         status, x = search.first_solution(
             part.ptr, part.idx, part.rlo, part.rhi, part.lo, part.hi, 10_000
         )
-        answer = ask(part, steps=10_000)
+        answer = _ask(part, steps=10_000)
         assert (status == search.FOUND) == (answer.x is not None) == bool(of_part(part))
         assert status == search.NONE or part.keeps(x)
         assert answer.x is None or part.keeps(answer.x)
@@ -154,7 +154,7 @@ def test_a_solution_has_nobody_whom_no_table_asks_for(end):
         np.arange(11),
     )
     assert not part.bounded
-    answer = ask(part, steps=10_000)
+    answer = _ask(part, steps=10_000)
     assert answer.proven
     assert answer.x is not None
     assert part.keeps(answer.x)

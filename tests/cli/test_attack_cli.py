@@ -15,7 +15,7 @@ import pytest
 from headcount.cli.app import main
 from headcount.release.published import cell_names
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run import attack_inputs
+from headcount.run.attack import _target
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate.published import tables
@@ -633,7 +633,7 @@ def test_only_certain_blocks_count_as_of_zero_variability(
     found = tmp_path / "found"
     assert attack("reconstruct", town / "identity", "--out", found)[0] == 0
     blocks = pl.read_parquet(found / "blocks.parquet")
-    zero = attack_inputs._target(found).zero
+    zero = _target(found).zero
     assert zero is not None
     sure = np.flatnonzero(zero)[:2]
     changed = blocks.with_row_index("row").with_columns(
@@ -641,6 +641,6 @@ def test_only_certain_blocks_count_as_of_zero_variability(
         conflict=(pl.col("row") == sure[1]) | pl.col("conflict"),
     )
     changed.drop("row").write_parquet(found / "blocks.parquet")
-    again = attack_inputs._target(found).zero
+    again = _target(found).zero
     assert again is not None
     assert np.flatnonzero(zero & ~again).tolist() == sure.tolist()

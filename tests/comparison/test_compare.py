@@ -24,7 +24,7 @@ import headcount as hc
 from headcount.cli.app import app
 from headcount.comparison import report
 from headcount.comparison.cases import Case, releases
-from headcount.comparison.methods import NONE, ComparedDomain, offered, stated
+from headcount.comparison.methods import NONE, ComparedDomain, _stated, offered
 from headcount.comparison.run import _replicates_of, _settings_words
 from headcount.comparison.settings import PRESETS, Settings
 from headcount.config.load import load_comparison, load_config
@@ -211,9 +211,9 @@ def test_losses_are_stated_in_the_unit_of_the_comparison():
     known = domain()
     add = Chain.of(Geometric(epsilon=Fraction(1), unit=UnitOfPrivacy.ADD_REMOVE))
     guarantee = add.on(known).guarantee
-    assert stated(guarantee, UnitOfPrivacy.ADD_REMOVE).epsilon == 1
-    assert stated(guarantee, UnitOfPrivacy.CHANGE_ONE).epsilon == 2  # two counts move
-    of_homes = stated(guarantee, UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE)
+    assert _stated(guarantee, UnitOfPrivacy.ADD_REMOVE).epsilon == 1
+    assert _stated(guarantee, UnitOfPrivacy.CHANGE_ONE).epsilon == 2  # two counts move
+    of_homes = _stated(guarantee, UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE)
     assert of_homes.epsilon is None
     assert "stated only when one person is added or removed" in of_homes.words
 
@@ -223,7 +223,7 @@ def test_a_rho_is_also_written_as_epsilon_at_a_delta():
 
     known = domain(unit=UnitOfPrivacy.ADD_REMOVE)
     chain = Chain.of(TopDown(rho=Fraction(1, 8), unit=UnitOfPrivacy.ADD_REMOVE))
-    found = stated(chain.on(known).guarantee, known.unit)
+    found = _stated(chain.on(known).guarantee, known.unit)
     assert found.words.startswith("rho 0.125, epsilon ")
     assert found.words.endswith(" at delta 1e-10")
     assert found.epsilon is not None
@@ -385,7 +385,7 @@ def test_python_gives_tables_and_writes_reports(tmp_path):
 
 @pytest.fixture
 def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headcount.report.provenance.datetime", _Noon)
+    monkeypatch.setattr("headcount.report.model.datetime", _Noon)
 
 
 class _Noon:

@@ -19,8 +19,8 @@ from headcount.report.model import (
     Report,
     Subheading,
     Table,
+    gather_provenance,
 )
-from headcount.report.provenance import gather_provenance
 from tests.comparison.made_up import NAME, PACKAGE, made_up_study
 
 TEXT = """# A title of {{ facts.size }}

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from headcount.cli.app import app
-from headcount.config.schema import config_schema, where
+from headcount.config.schema import _where, config_schema
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.registry import MECHANISMS, POPULATIONS
 from tests.docs.examples import examples
@@ -113,4 +113,4 @@ def test_every_part_of_ours_is_in_it_with_its_keys_described():
     kinds = SCHEMA["properties"]["population"]["oneOf"]
     assert {one["title"] for one in kinds} == set(POPULATIONS.names())
     said = named["swapping"]["properties"]["rate"]["description"]
-    assert said == where(HouseholdSwapping)["rate"] == "share of all households that move, 0 to 1"
+    assert said == _where(HouseholdSwapping)["rate"] == "share of all households that move, 0 to 1"

@@ -13,7 +13,7 @@ import pytest
 
 from headcount import engines
 from headcount.engines import handed_folder, left_behind, remove_left_behind
-from headcount.engines.spark import _HandedWork, _PiecePlace, _refuse_others, lacking, libraries
+from headcount.engines.spark import _HandedWork, _libraries, _PiecePlace, _refuse_others, lacking
 from headcount.errors import ConfigError, RunError
 from headcount.files import removing
 
@@ -113,7 +113,7 @@ def test_java_is_looked_for_where_spark_does(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("name", ["numba", "polars", "pyarrow"])
 def test_a_worker_with_another_version_of_what_makes_numbers_is_refused(name: str):
     with pytest.raises(ConfigError, match=rf"found {name} \S+, expected 0\.0, as on the driver"):
-        _refuse_others({**libraries(), name: "0.0"})
+        _refuse_others({**_libraries(), name: "0.0"})
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from headcount.engines.local import LocalEngine
-from headcount.engines.spark import SparkEngine, _HandedWork, _refuse_others, libraries
-from headcount.errors import ConfigError, HeadcountError, InputError, InputErrors, PrivacyError
+from headcount.engines.spark import SparkEngine, _HandedWork, _libraries, _refuse_others
+from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, _InputErrors
 from headcount.run.engines import engine_named
 from tests.engines.spark import spark
 
@@ -146,9 +146,9 @@ def test_a_task_whose_worker_was_killed_is_made_again(context, tmp_path: Path):
 
 
 def test_a_worker_with_other_libraries_is_refused():
-    _refuse_others(libraries())
+    _refuse_others(_libraries())
     with pytest.raises(ConfigError, match=r"worker .*: found numba .*, expected 0\.1, as on"):
-        _refuse_others(dict(libraries()) | {"numba": "0.1"})
+        _refuse_others(dict(_libraries()) | {"numba": "0.1"})
 
 
 def test_without_pyspark_the_error_names_the_extra(monkeypatch):
@@ -171,7 +171,7 @@ def _told(error: HeadcountError) -> dict[str, object]:
 @pytest.mark.parametrize(
     "error",
     [
-        InputErrors(
+        _InputErrors(
             "a.csv", [InputError("a.csv", place="b", found="c", expected="d")] * 2, number=2
         ),
         PrivacyError(source="a", place="b", found="c", expected="d"),

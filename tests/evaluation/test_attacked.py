@@ -21,7 +21,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluation import Truth
 from headcount.evaluation.attacked import score_claims
 from headcount.evaluation.evaluate import attack
-from headcount.evaluation.part import Part, TruePeople, only, part_of
+from headcount.evaluation.part import Part, TruePeople, _only, part_of
 from headcount.evaluation.reidentified import (
     agreement,
     beside_guesses,
@@ -170,7 +170,7 @@ def test_a_part_of_a_release_is_some_of_its_units_and_says_so(counts: Counts):
 def test_the_levels_above_a_part_are_those_of_its_units(counts: Counts):
     release = protect(Tabulated.of(counts), Identity())
     leaves = np.array([0, counts.geography.size(counts.geography.leaf) - 1])
-    some = only(
+    some = _only(
         replace(
             release.as_counts(),
             tables={level: counts.at(level).dense() for level in counts.geography.levels},

@@ -14,7 +14,7 @@ import pytest
 from headcount.domain import Domain
 from headcount.errors import InputError
 from headcount.evaluation import Truth
-from headcount.evaluation.error import score
+from headcount.evaluation.error import _score
 from headcount.evaluation.impossible_counts import ImpossibleCounts
 from headcount.evaluation.tally import CELL_SETS
 from headcount.geography import regular
@@ -106,7 +106,7 @@ def test_scores_equal_a_count_by_hand(mechanism, cells):
     release = protect(
         Tabulated.of(counts), mechanism, KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
     )
-    errors, _ = score(counts, release, cells=cells)
+    errors, _ = _score(counts, release, cells=cells)
     clip = getattr(mechanism, "clip", "") == "query"
     expected = {
         (level, query): by_hand(counts, release, level, query, cells, clip=clip)
@@ -127,7 +127,7 @@ def test_answers_to_be_clipped_after_summing_are():
     made = protect(Tabulated.of(counts), Histogram(epsilon=Fraction(1, 4)), noise)
     plain = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1, 4)), noise)
     assert np.array_equal(made.at(GEOGRAPHY.leaf), plain.at(GEOGRAPHY.leaf))
-    clipped, raw = score(counts, made)[0], score(counts, plain)[0]
+    clipped, raw = _score(counts, made)[0], _score(counts, plain)[0]
     assert clipped["negative"].sum() == 0
     assert raw["negative"].sum() > 0
     finest = {"level": GEOGRAPHY.leaf, "query": "cells"}
@@ -140,7 +140,7 @@ def test_groups_are_the_columns_of_the_marginals(cells):
     counts = town()
     noise = KeyedNoise(RunKey.from_seed(2), "test", b"d", b"c")
     release = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1)), noise)
-    _, groups = score(counts, release, cells=cells)
+    _, groups = _score(counts, release, cells=cells)
     assert len(groups.unique(["level", "attribute", "group"])) == groups.height
     for level, (axis, name) in product(GEOGRAPHY.levels, enumerate(SCHEMA.names)):
         other = 1 - axis
@@ -168,7 +168,7 @@ def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
     unit, cell = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1, 4], dtype=np.int32)
     counts = tabulate(Population("town", Domain(schema, GEOGRAPHY), unit, cell))
     release = protect(Tabulated.of(counts), Identity())
-    errors, _ = score(counts, release)
+    errors, _ = _score(counts, release)
     cells = errors.filter(query="cells", level=GEOGRAPHY.leaf)
     assert cells["n"].to_list() == [4 * 5]
     counted = ImpossibleCounts()
@@ -176,7 +176,7 @@ def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
     table = release.at(GEOGRAPHY.leaf).copy()
     table[3, 5] = 2
     strange = replace(release.as_counts(), tables={GEOGRAPHY.leaf: table})
-    errors, _ = score(counts, strange)
+    errors, _ = _score(counts, strange)
     strange_ones = counted.compute(strange, Truth.of(counts))
     assert strange_ones.table["not_zero"].to_list() == [1, 1, 1]
     assert strange_ones.table["people"].to_list() == [2, 2, 2]
@@ -196,7 +196,7 @@ def test_a_schema_of_one_attribute_has_no_second_row_for_its_cells():
     schema = Schema((Attribute("sex", ("f", "m")),))
     zeros = np.zeros(1, dtype=np.int32)
     counts = tabulate(Population("one", Domain(schema, regular(children=1, depth=1)), zeros, zeros))
-    errors, _ = score(counts, protect(Tabulated.of(counts), Identity()))
+    errors, _ = _score(counts, protect(Tabulated.of(counts), Identity()))
     assert errors["query"].unique(maintain_order=True).to_list() == ["total", "sex"]
     assert errors["max_absolute"].to_list() == [0.0] * 4
 
@@ -213,7 +213,7 @@ def test_a_release_from_disk_meets_the_truth_unit_by_unit(tmp_path: Path):
         "notes": {},
     }
     write_release(release, tmp_path, receipt=receipt)
-    errors, groups = score(counts, read_release(tmp_path))
+    errors, groups = _score(counts, read_release(tmp_path))
     assert errors["max_absolute"].to_list() == [0.0, 0.0]
     assert groups.is_empty()  # a schema without attributes
     assert groups.columns[:3] == ["level", "attribute", "group"]
@@ -223,4 +223,4 @@ def test_nothing_to_score_is_said():
     none = np.empty(0, dtype=np.int32)
     counts = tabulate(Population("empty", Domain(SCHEMA, GEOGRAPHY), none, none))
     with pytest.raises(InputError, match="found only counts of 0, expected at least one person"):
-        score(counts, protect(Tabulated.of(counts), Identity()))
+        _score(counts, protect(Tabulated.of(counts), Identity()))

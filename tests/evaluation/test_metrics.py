@@ -15,7 +15,7 @@ from headcount.errors import ConfigError
 from headcount.evaluation import Truth
 from headcount.evaluation.audit import Audit, _NeighbouringRuns
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses, published
+from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, _Losses, published
 from headcount.evaluation.evaluate import Choice, evaluate, named
 from headcount.evaluation.swapping import Swapping
 from headcount.geography import regular
@@ -77,7 +77,7 @@ def test_empirical_loss_that_is_undefined_everywhere_is_not_computed(counts: Cou
 
 def test_empirical_loss_says_of_which_counts_it_is_undefined(counts: Counts):
     found = EmpiricalPrivacyLoss(calibrated=False).compute(released(counts), Truth.of(counts))
-    assert isinstance(found, Losses)
+    assert isinstance(found, _Losses)
     row = found.table.filter(level="whole", query="total").row(0, named=True)
     assert (row["epl"], row["undefined"]) == (None, "there are fewer than two residuals")
     without = released(counts, Identity()).guarantee

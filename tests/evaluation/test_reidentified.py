@@ -13,19 +13,19 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluation.reidentified import (
     TELLING,
     Quality,
+    _confirmed,
+    _interval,
     _other_age,
     _past_own,
     _right_rows,
     _size_labels,
+    _universes,
     agreement,
     beside_guesses,
     commercial_attacker,
-    confirmed,
-    interval,
     perfect_attacker,
     reidentified,
     true_records,
-    universes,
 )
 from headcount.geography.geography import regular
 from headcount.population.from_households import to_population
@@ -61,7 +61,7 @@ def test_a_match_is_confirmed_on_every_feature_and_no_other_way():
     truth, records = drawn(300, 1), drawn(300, 2)
     known = commercial_attacker(truth, geography=GEOGRAPHY, seed=4)
     for found in reidentify(known, records, orders=2):
-        right = confirmed(found, records.secret, known, truth)
+        right = _confirmed(found, records.secret, known, truth)
         for i, person in enumerate(known.person):
             row = found.record[i]
             expected = row >= 0 and (
@@ -76,7 +76,7 @@ def test_universes_by_hand():
     truth = drawn(80, 3)
     known = perfect_attacker(truth)
     zero = np.arange(9) % 2 == 0
-    groups = universes(known, truth, geography=GEOGRAPHY, zero_variability=zero)
+    groups = _universes(known, truth, geography=GEOGRAPHY, zero_variability=zero)
     rows = list(zip(truth.block.tolist(), truth.binned.tolist(), strict=True))
     unique = np.array([rows.count(row) == 1 for row in rows])
     assert np.array_equal(groups["unique"], unique)
@@ -92,7 +92,7 @@ def test_universes_by_hand():
 def test_zero_variability_needs_a_flag_for_every_block():
     truth = drawn(10, 1)
     with pytest.raises(InputError, match=r"zero variability: found shape \(2,\), expected a flag"):
-        universes(
+        _universes(
             perfect_attacker(truth), truth, geography=GEOGRAPHY, zero_variability=np.ones(2, bool)
         )
 
@@ -126,7 +126,7 @@ def test_records_put_in_other_blocks_tell_no_more_than_a_guess(state):
     by_chance = np.mean(share[truth.secret])  # a draw from the whole state
     # Age and race go together a little, and dealing keeps that.
     assert abs(precision["all", "records"] - by_chance) < 0.03
-    nonmodal = universes(perfect_attacker(truth), truth, geography=state.geography)["nonmodal"]
+    nonmodal = _universes(perfect_attacker(truth), truth, geography=state.geography)["nonmodal"]
     expected = np.mean(share[truth.secret[nonmodal]])
     assert abs(precision["nonmodal", "records"] - expected) < 0.03
     kept = reidentified(
@@ -158,11 +158,11 @@ def test_people_whom_the_truth_does_not_have_are_never_confirmed():
     truth = drawn(60, 1)
     perfect = perfect_attacker(truth)
     known = replace(perfect, person=np.where(np.arange(60) < 20, -1, perfect.person))
-    groups = universes(known, truth, geography=GEOGRAPHY)
+    groups = _universes(known, truth, geography=GEOGRAPHY)
     assert not any(groups[name][:20].any() for name in ("modal", "nonmodal", "unique"))
     found = next(reidentify(known, truth, orders=1))
     assert found.matched.all()
-    assert not confirmed(found, truth.secret, known, truth)[:20].any()
+    assert not _confirmed(found, truth.secret, known, truth)[:20].any()
 
 
 def test_a_commercial_file_is_as_good_as_asked(state):
@@ -309,12 +309,12 @@ def test_counts_multiply_people_in_the_truth(state):
 
 
 def test_intervals_are_students():
-    mean, low, high = interval([0.4, 0.5, 0.6])
+    mean, low, high = _interval([0.4, 0.5, 0.6])
     assert mean == pytest.approx(0.5)
     assert high - mean == pytest.approx(4.302653 * 0.1 / np.sqrt(3), rel=1e-5)
     assert low == pytest.approx(2 * mean - high)
-    assert np.isnan(interval([float("nan")])[0])
-    assert np.isnan(interval([0.5])[1])
+    assert np.isnan(_interval([float("nan")])[0])
+    assert np.isnan(_interval([0.5])[1])
 
 
 def loop_agreement(records, truth):

@@ -15,7 +15,7 @@ from headcount.evaluation import Truth, answers, bias_by_homogeneity, representa
 from headcount.evaluation.answers import tallied_answers
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, published
-from headcount.evaluation.error import score
+from headcount.evaluation.error import _score
 from headcount.evaluation.representation import Representation
 from headcount.evaluation.tally import (
     CELL_SETS,
@@ -67,10 +67,10 @@ def test_pieces_have_the_figures_of_the_whole_to_the_bit(
     cells: Any, below_zero: bool, monkeypatch: pytest.MonkeyPatch
 ):
     counts, release = drawn(3, below_zero=below_zero)
-    whole = score(counts, release, cells=cells)
+    whole = _score(counts, release, cells=cells)
     for at_once in (7, 100, 1000):
         monkeypatch.setattr(answers, "PAIRS_AT_ONCE", at_once)
-        found = score(counts, release, cells=cells)
+        found = _score(counts, release, cells=cells)
         assert all(one.equals(other) for one, other in zip(found, whole, strict=True))
 
 

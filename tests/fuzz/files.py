@@ -12,8 +12,7 @@ from typer import Typer
 from headcount.cli.app import app
 from headcount.config.attack_files import _TablesFile
 from headcount.config.estimate import EstimateConfig
-from headcount.config.load import LISTS
-from headcount.config.settings import ComparisonConfig, Config
+from headcount.config.load import LISTS, ComparisonConfig, Config
 from headcount.fields import File
 from headcount.registry import POPULATIONS
 

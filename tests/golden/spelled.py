@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from headcount.addresses import SCHEMA, VERSION, step_words
-from headcount.config.load import config_digest, load_config, read_config
-from headcount.config.settings import Config
+from headcount.config.load import Config, config_digest, load_config, read_config
 from headcount.mechanisms import mechanism_digest
 from headcount.tabulate import Tabulated
 from tests.golden.scenes import CASES, KEPT, NAMES, config_of, config_text

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pytest
 
 from headcount.addresses import ALONE, METHODS, Word, _Phrase, method_words, step_words
-from headcount.config.settings import RunSettings
+from headcount.config.load import RunSettings
 from headcount.fields import Marker
 from headcount.mechanisms import PreTabular
 from headcount.mechanisms.suppression._pattern import CostFile

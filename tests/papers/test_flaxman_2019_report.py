@@ -14,8 +14,7 @@ from headcount.comparison.study import Findings, Work
 from headcount.comparison.template import write_text
 from headcount.errors import InputError
 from headcount.report.html import _render_html
-from headcount.report.model import CONFIDENTIAL_BANNER, Callout, Report, Table
-from headcount.report.provenance import gather_provenance
+from headcount.report.model import CONFIDENTIAL_BANNER, Callout, Report, Table, gather_provenance
 from headcount_papers.flaxman_2019 import STUDY
 from headcount_papers.flaxman_2019.settings import Settings
 from headcount_papers.flaxman_2019.study import run

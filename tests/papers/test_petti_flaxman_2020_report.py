@@ -14,8 +14,15 @@ from headcount.comparison import template
 from headcount.comparison.study import Findings
 from headcount.comparison.template import write_text
 from headcount.report.html import _render_html
-from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
-from headcount.report.provenance import gather_provenance
+from headcount.report.model import (
+    CONFIDENTIAL_BANNER,
+    Callout,
+    KeyNumbers,
+    Prose,
+    Report,
+    Table,
+    gather_provenance,
+)
 from headcount_papers.petti_flaxman_2020 import STUDY
 from headcount_papers.petti_flaxman_2020 import report as report_room
 from headcount_papers.petti_flaxman_2020.report import same_error

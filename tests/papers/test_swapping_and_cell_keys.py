@@ -20,7 +20,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Chain, Tabulated, protect
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.report.html import write_report
-from headcount.report.provenance import gather_provenance
+from headcount.report.model import gather_provenance
 from headcount_papers.swapping_and_cell_keys import STUDY, chains, measures, report, slow, study
 from headcount_papers.swapping_and_cell_keys.bets import FIRST_LEAN, LEAN, bet, joined
 from headcount_papers.swapping_and_cell_keys.settings import (

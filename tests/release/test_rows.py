@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
 from headcount.release.frames import counted_rows
-from headcount.release.store import _from_rows, _geography_in_order, geography_of_units, read_rows
+from headcount.release.store import _from_rows, _geography_in_order, _read_rows, geography_of_units
 from headcount.schema import Attribute, Schema
 from headcount.testing.strategies import geographies
 
@@ -53,7 +53,7 @@ def test_a_long_table_is_read_as_the_frame_of_all_its_rows(
     geography = regular(children=5, depth=3)
     table = drawn(geography, seed=step, kind=kind)
     write(tmp_path / "leaf.parquet", geography, table, step=step, group=group)
-    found: Any = read_rows(tmp_path / "leaf.parquet", geography.leaf, SCHEMA, geography)
+    found: Any = _read_rows(tmp_path / "leaf.parquet", geography.leaf, SCHEMA, geography)
     frame = pl.read_parquet(tmp_path / "leaf.parquet")
     oracle: Any = _from_rows(frame, geography.leaf, SCHEMA, geography, sparse=True)
     assert found.dtype == oracle.dtype == kind
@@ -67,7 +67,7 @@ def test_nobody_at_all_is_read(tmp_path: Path):
     geography = regular(children=2, depth=2)
     empty = csr_array((geography.size(geography.leaf), SCHEMA.size), dtype=np.int64)
     write(tmp_path / "leaf.parquet", geography, empty, step=2)
-    found: Any = read_rows(tmp_path / "leaf.parquet", geography.leaf, SCHEMA, geography)
+    found: Any = _read_rows(tmp_path / "leaf.parquet", geography.leaf, SCHEMA, geography)
     assert (found.shape, found.nnz) == (empty.shape, 0)
 
 
@@ -78,13 +78,13 @@ def test_rows_out_of_order_and_unknown_units_are_refused(tmp_path: Path):
     frame = pl.read_parquet(path)
     frame.reverse().write_parquet(path)
     with pytest.raises(RunError, match=r"leaf\.parquet: found units out of the order of the tree"):
-        read_rows(path, leaf, SCHEMA, geography)
+        _read_rows(path, leaf, SCHEMA, geography)
     frame.with_columns(pl.lit("nowhere").alias(leaf)).write_parquet(path)
     with pytest.raises(RunError, match="found unit 'nowhere' where it cannot be"):
-        read_rows(path, leaf, SCHEMA, geography)
+        _read_rows(path, leaf, SCHEMA, geography)
     frame.reverse().write_parquet(path, row_group_size=50)
     with pytest.raises(RunError, match="of the tree"):
-        read_rows(path, leaf, SCHEMA, geography)
+        _read_rows(path, leaf, SCHEMA, geography)
 
 
 @settings(max_examples=60, deadline=None)

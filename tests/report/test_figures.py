@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.report.axes import STATIC_WIDTH, legend_of, shown_series
 from headcount.report.figures import (
     Axis,
     Control,
@@ -27,9 +26,16 @@ from headcount.report.figures import (
     line_chart,
     point_chart,
 )
-from headcount.report.heat import heat_chart, shades
+from headcount.report.heat import _shades, heat_chart
 from headcount.report.model import Column, Figure
-from headcount.report.specs import chart_spec, save_figure, svg_of
+from headcount.report.specs import (
+    STATIC_WIDTH,
+    chart_spec,
+    legend_of,
+    save_figure,
+    shown_series,
+    svg_of,
+)
 from headcount.report.theme import (
     DARK,
     DARK_PAPER,
@@ -362,7 +368,7 @@ def test_fields_are_shaded_by_the_range_that_their_percentage_is_in():
     spec = chart_spec(chart)
     (rows,) = spec["datasets"].values()
     assert [row["shade"] for row in rows] == ["below 0.1", "0.1 to 1", "10 to 30", "100 or more"]
-    assert spec["encoding"]["color"]["scale"]["domain"] == shades()
+    assert spec["encoding"]["color"]["scale"]["domain"] == _shades()
     assert spec["encoding"]["color"]["scale"]["range"] == list(HEAT)
     column = Column(key="percent", label="Error", format=".1f", shows="heat")
     assert [column.warmth(value) for value in frame["percent"]] == [0, 1, 4, 6]

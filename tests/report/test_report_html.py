@@ -22,8 +22,14 @@ from headcount.report.html import (
     save_figures,
     write_report,
 )
-from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Prose, Section
-from headcount.report.provenance import gather_provenance
+from headcount.report.model import (
+    CONFIDENTIAL_BANNER,
+    LIMITS_TITLE,
+    Figure,
+    Prose,
+    Section,
+    gather_provenance,
+)
 from tests.report.sample import FIGURE_NAMES, sample_report
 
 EVIL = "</script><script>alert(1)</script><!-- & \u2028 <img src=x onerror=alert(2)>"

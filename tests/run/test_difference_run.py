@@ -18,8 +18,7 @@ from headcount.errors import ConfigError, HeadcountError
 from headcount.evaluation.evaluate import Choice
 from headcount.release import TablesRelease
 from headcount.release.store import read_release
-from headcount.run.attack import run_attack
-from headcount.run.attack_inputs import open_difference
+from headcount.run.attack import open_difference, run_attack
 from headcount.run.evaluate import _open_run, evaluate_run
 from headcount.run.protect import protect_run
 from headcount.testing import ContractExample, attack_checks

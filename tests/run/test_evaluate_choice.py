@@ -9,7 +9,7 @@ import pytest
 
 from headcount.errors import ConfigError
 from headcount.evaluation.attacked import _PeopleFound
-from headcount.evaluation.empirical_privacy_loss import Losses
+from headcount.evaluation.empirical_privacy_loss import _Losses
 from headcount.evaluation.error import Error
 from headcount.evaluation.evaluate import Choice
 from headcount.run.evaluate import evaluate_run
@@ -114,6 +114,6 @@ def test_numbers_of_a_metric_are_read(tmp_path: Path):
     out = protect_run(tmp_path / "config.toml")
     found = evaluate_run(out, choice=Choice(metrics=("empirical-privacy-loss",), attacks=()))
     losses = found.evaluation["empirical-privacy-loss"]
-    assert isinstance(losses, Losses)
+    assert isinstance(losses, _Losses)
     assert losses.recipe.kernel_factor == 0.15
     assert losses.table["epl_calibrated"].null_count() == losses.table.height

@@ -18,8 +18,8 @@ from headcount.domain import Domain
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
-from headcount.run import _measured_errors, error_report
-from headcount.run._measured_errors import PART, SQUARES, Made, measured_squares, with_measured
+from headcount.run import error_report
+from headcount.run.error_report import PART, SQUARES, Made, _measured_squares, _with_measured
 from headcount.run.intervals import interval_pieces
 from headcount.tabulate import TOTAL, every_cell
 from headcount.topdown.answers import Answers
@@ -109,7 +109,7 @@ def test_without_how_the_release_follows_its_answers_errors_come_out_wrong(publi
     moved = [nudged(published.start, noise, run=run, part=PART) for run in range(3)]
     as_is = (published.start, published.release)
     followed, rigid = (
-        measured_squares(as_is, [(one, made(one)) for one in moved], queries)["square"][0]
+        _measured_squares(as_is, [(one, made(one)) for one in moved], queries)["square"][0]
         for made in (estimate_from, lambda _: published.release)
     )
     assert followed == pytest.approx(published.true["cells"], rel=0.3)
@@ -132,7 +132,7 @@ def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
 
     with monkeypatch.context() as patch:
         patch.setattr(Answers, "values", counted)
-        found = measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
+        found = _measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
     assert sum(read) == 2 * TRACTS  # up, and down again
     assert found.height == 2
     _agrees_with_intervals(found, made)
@@ -152,9 +152,9 @@ def test_along_a_spine_errors_are_those_of_published_places(
     start = start_from(tmp_path)
     moved = nudged(start, keyed(2), run=0, part=PART)
     made = (start, release), (moved, estimate_from(moved))
-    monkeypatch.setattr(_measured_errors, "FEW_UNITS", 3)
+    monkeypatch.setattr(error_report, "FEW_UNITS", 3)
     queries = [*mechanism.marginals, every_cell(counts.schema)]
-    found = measured_squares(made[0], made[1:], queries)
+    found = _measured_squares(made[0], made[1:], queries)
     assert set(found["level"]) == {"town", counts.geography.leaf}
     _agrees_with_intervals(found, made)
 
@@ -222,7 +222,7 @@ def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(
     assert (row["measured"], row["best_by"]) == (None, "reruns")
     assert row["best"] == pytest.approx(np.sqrt(true), rel=0.1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_measured_errors, "LEAST_MOVE", 0.0)
+        patch.setattr(error_report, "LEAST_MOVE", 0.0)
         without = _rows(hc.errors_of(release, start, runs=2).table, "cells")
     assert without["measured"] > 1.2 * row["best"]  # so far off would they be
 
@@ -265,7 +265,7 @@ def test_the_best_figure_is_that_of_the_reruns_raised_where_measurements_say_so(
     )
     rows = [("x", "a", 100.0, 8.0), ("x", "b", 100.0, 40.0), ("x", "c", 64.0, 1.6)]
     rows.append(("x", "d", -1.0, 2.0))  # e is not told
-    found = with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
+    found = _with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
     assert found["measured"].to_list() == [10.0, 10.0, 8.0, None, None]
     assert found["measured_error"].to_list() == [0.4, 2.0, 0.1, None, None]
     sure, unsure = (0.9**2 / (0.9**2 + 0.3**2 + error**2) for error in (0.4, 2.0))

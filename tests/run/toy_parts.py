@@ -15,10 +15,10 @@ from headcount.population import Generated, Population
 from headcount.population.uniform import uniform
 from headcount.progress import Progress, silent
 from headcount.release import Release
-from headcount.report.axes import Axis
 from headcount.report.figures import point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Figure
+from headcount.report.specs import Axis
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from headcount import storage
 from headcount.errors import RunError
-from headcount.storage import numbers, storage_at
-from headcount.storage.numbers import store_numbers
+from headcount.storage import storage_at, store_numbers
 
 NUMBERS = st.sampled_from([9, 300, 70_000, 2**33, 2**53]).flatmap(
     lambda most: arrays.arrays(
@@ -29,7 +29,7 @@ NUMBERS = st.sampled_from([9, 300, 70_000, 2**33, 2**53]).flatmap(
 def small_blocks() -> Iterator[None]:
     """Blocks of so few bytes that rows are in several, and several rows in one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numbers, "BLOCK", 12)
+        patch.setattr(storage, "BLOCK", 12)
         yield
 
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.studio import listing
-from headcount.studio.listing import (
+from headcount.studio import start
+from headcount.studio.start import (
+    _balances_among,
+    _configs_among,
     _ListedBalance,
     _ListedConfig,
     _ListedRun,
-    balances_among,
-    configs_among,
+    _runs_among,
+    _tables_among,
     plain_files,
-    runs_among,
-    tables_among,
 )
 
 
@@ -37,17 +37,17 @@ def test_files_configs_runs_and_ledgers_by_name(tmp_path: Path) -> None:
     book.declare("census", total=PureLoss(epsilon=Fraction(2), unit=UnitOfPrivacy.CHANGE_ONE))
     found = plain_files(tmp_path)
     assert (found.more, found.nameless) == (False, 0)
-    configs = configs_among(found.files, tmp_path)
+    configs = _configs_among(found.files, tmp_path)
     assert configs[1] == _ListedConfig("sub/a.toml", out="runs/a")
     assert configs[0].name == "bad.toml"
     assert configs[0].fault.startswith("bad.toml: found text that is not TOML")
-    runs = runs_among(found.files, configs)
+    runs = _runs_among(found.files, configs)
     assert runs == [_ListedRun("runs/a", "damaged", "sub/a.toml")]
-    assert tables_among(found.files, runs) == ["people.csv", "sub/more.parquet"]
-    balances = list(balances_among(found.files))
+    assert _tables_among(found.files, runs) == ["people.csv", "sub/more.parquet"]
+    balances = list(_balances_among(found.files))
     assert balances == [_ListedBalance("book", "census", "epsilon 2 left of 2")]
     (tmp_path / "book").chmod(0o644)
-    (open_to_others,) = balances_among(found.files)
+    (open_to_others,) = _balances_among(found.files)
     assert open_to_others.words.startswith("book: found mode 0644, expected 0600")
 
 
@@ -57,11 +57,11 @@ def test_a_listing_that_is_cut_says_that_there_is_more(
     for number in range(4):
         (tmp_path / f"{number}.csv").touch()
     assert not plain_files(tmp_path).more
-    monkeypatch.setattr(listing, "MOST_FILES", 3)
+    monkeypatch.setattr(start, "MOST_FILES", 3)
     found = plain_files(tmp_path)
     assert (list(found.files), found.more) == (["0.csv", "1.csv", "2.csv"], True)
-    monkeypatch.setattr(listing, "MOST_FILES", 4)
+    monkeypatch.setattr(start, "MOST_FILES", 4)
     (tmp_path / "a/b").mkdir(parents=True)
     assert not plain_files(tmp_path).more
-    monkeypatch.setattr(listing, "DEEPEST", 1)
+    monkeypatch.setattr(start, "DEEPEST", 1)
     assert plain_files(tmp_path).more

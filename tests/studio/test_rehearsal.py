@@ -8,7 +8,7 @@ import pytest
 
 from headcount.config.load import read_config
 from headcount.files import parse_toml
-from headcount.studio.rehearsal import _rehearsal_text, rehearsal_outcome
+from headcount.studio.plan import _rehearsal_outcome, _rehearsal_text
 
 MEMO = """case,found_percent,guess_percent,leaf_percent,withheld_people_percent
 no protection,100,96.24,0,0
@@ -42,4 +42,4 @@ def test_a_rehearsal_has_the_method_and_no_other_on_made_up_people():
     ],
 )
 def test_the_outcome_is_said_in_sentences(case: str, said: str):
-    assert said in rehearsal_outcome(MEMO, case)
+    assert said in _rehearsal_outcome(MEMO, case)

@@ -25,7 +25,7 @@ from headcount.studio.wanted import (
     _amount_for,
     _at_dial,
     _dial_of,
-    reaches,
+    _reaches,
     with_amount,
 )
 from tests.studio.client import Client, running
@@ -85,7 +85,7 @@ def test_dial_and_accuracy_move_together(client: Client):
     amount = Fraction(said)
     assert "each answer of total at Region within" in aim
     config = load_config(client.studio.folder.root / "people.toml")
-    found = reaches(with_amount(chain(client), amount).on(config.population.domain()))
+    found = _reaches(with_amount(chain(client), amount).on(config.population.domain()))
     reach = next(one.people for one in found if one.name == "Region: total")
     assert reach is not None
     assert 11.8 < reach <= 12.05
@@ -140,7 +140,7 @@ def test_a_loss_for_an_accuracy_is_enough_and_hardly_more(client: Client, curren
     path.write_text(path.read_text().replace("epsilon = 1 ", f"{currency} = 1 "))
     domain, target = config.population.domain(), "Bezirk: total"
     amount = _amount_for(chain(client), domain, target=target, people=people)
-    found = reaches(with_amount(chain(client), amount).on(domain))
+    found = _reaches(with_amount(chain(client), amount).on(domain))
     reach = next(one.people for one in found if one.name == target)
     assert reach is not None
     assert 0.97 * people <= reach <= 1.005 * people

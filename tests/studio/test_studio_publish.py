@@ -29,8 +29,8 @@ from headcount.release import directory, store
 from headcount.release.directory import RunDirectory, write_zip
 from headcount.release.store import read_receipt
 from headcount.run.protect import protect_run
-from headcount.studio.checklist import ReleaseAgain, publish_checks
 from headcount.studio.known import comparison_folder
+from headcount.studio.publish import _publish_checks, _ReleaseAgain
 from tests.run.town import LEDGER, drawn_by, make_ledger, write_config, write_town
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
@@ -162,27 +162,27 @@ def test_checks_before_publishing_are_of_the_release_whatever_the_config_says_no
     directory = RunDirectory(release(client).parent)
     receipt = read_receipt(directory.release)
     monkeypatch.setattr(
-        "headcount.studio.checklist.read_receipt",
+        "headcount.studio.publish.read_receipt",
         lambda _: {**receipt, "key_kind": "seed", "ledger": "dataset 'people'"},
     )
-    found = {one.question: (one.passed, one.words) for one in publish_checks(directory)}
+    found = {one.question: (one.passed, one.words) for one in _publish_checks(directory)}
     assert found["Is the noise secret?"] == (False, "seeded: not private")
     assert found["Does a ledger keep account?"] == (True, "dataset 'people'")
 
 
 def test_checks_before_publishing_fire(client: Client):
     directory = RunDirectory(release(client).parent)
-    answers = [one.passed for one in publish_checks(directory)]
+    answers = [one.passed for one in _publish_checks(directory)]
     assert answers == [True, True, True, True, False, False]
     key = directory.key
     receipt = release(client) / "receipt.json"
     content = receipt.read_text()
     try:
         key.write_text("secret")
-        assert [one.passed for one in publish_checks(directory)][1] is False
+        assert [one.passed for one in _publish_checks(directory)][1] is False
         receipt.write_text(content.replace(" ", "", 1))
         with pytest.raises(RunError, match="found a missing or changed file"):
-            publish_checks(directory)
+            _publish_checks(directory)
     finally:
         key.unlink()
         receipt.write_text(content)
@@ -226,7 +226,7 @@ def test_a_run_of_an_older_version_is_made_again_by_the_sampler_that_there_is(tm
     make_ledger(tmp_path)
     out = protect_run(write_config(tmp_path, run=LEDGER))
     drawn_by(out, "opendp")
-    again = ReleaseAgain.of(RunDirectory(out), "config.toml", root=tmp_path)
+    again = _ReleaseAgain.of(RunDirectory(out), "config.toml", root=tmp_path)
     (tmp_path / again.config).write_text(again.text)
     digest = config_digest(load_config(tmp_path / again.config))
     assert digest == config_digest(load_config(tmp_path / "config.toml"))
@@ -234,7 +234,7 @@ def test_a_run_of_an_older_version_is_made_again_by_the_sampler_that_there_is(tm
 
 @pytest.mark.parametrize("odd", ["a = '''x'''\n", 'a = "\\n"\n', "a = 1", "END\nEND2\n$x `y`\n"])
 def test_texts_of_any_kind_stand_in_the_scripts_as_they_are(tmp_path: Path, odd: str):
-    again = ReleaseAgain("my config.toml", "runs/a b", odd)
+    again = _ReleaseAgain("my config.toml", "runs/a b", odd)
     scope: dict[str, object] = {}
     exec(again.python().partition("config =")[0], scope)
     assert scope["TEXT"] == odd

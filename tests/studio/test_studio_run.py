@@ -15,8 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from headcount.config.load import load_config
-from headcount.config.settings import Config
+from headcount.config.load import Config, load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory

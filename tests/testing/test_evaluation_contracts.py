@@ -17,7 +17,7 @@ from headcount.attacks.reidentification import Reidentify
 from headcount.evaluation import Metric
 from headcount.evaluation.audit import Audit
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluation.error import Error, Errors
+from headcount.evaluation.error import Error, _Errors
 from headcount.evaluation.evaluate import Choice
 from headcount.evaluation.impossible_counts import ImpossibleCounts
 from headcount.evaluation.part import TruePeople
@@ -83,7 +83,7 @@ class Deaf(Error):
 @dataclass(frozen=True, kw_only=True)
 class Wordless(Error):
     def compute(self, release: Any, truth: Any, **more: Any) -> Any:
-        class Silent(Errors):
+        class Silent(_Errors):
             def explain(self) -> str:
                 return ""
 
@@ -94,7 +94,7 @@ class Wordless(Error):
 @dataclass(frozen=True, kw_only=True)
 class Undrawn(Error):
     def compute(self, release: Any, truth: Any, **more: Any) -> Any:
-        class Invisible(Errors):
+        class Invisible(_Errors):
             def figure(self) -> Any:
                 return None
 

@@ -178,7 +178,7 @@ def solve(settled: Settled, effort: Effort) -> Solved:
     """
     x, method, complete, proven = settled.x.copy(), ALGEBRA, True, True
     for part in settled.open:
-        found = _searched(part, effort) or ask(part, steps=effort.steps)
+        found = _searched(part, effort) or _ask(part, steps=effort.steps)
         method = SOLVER if SOLVER in (method, found.method) else found.method
         if found.x is None:
             if found.proven:
@@ -218,14 +218,14 @@ def farthest(settled: Settled, start: Ints, effort: Effort) -> tuple[int, bool]:
         if len(part.lo) <= effort.largest:
             best, done = kernels.farthest_solution(*part.arrays, own, settled.fixed, effort.nodes)
         if not done:
-            found = ask(part, own, settled.fixed, steps=effort.steps)
+            found = _ask(part, own, settled.fixed, steps=effort.steps)
             best = 0 if found.x is None else int(np.abs(found.x - own).sum())
             proven &= found.proven
         distance += int(best)
     return distance, proven
 
 
-def ask(part: _Problem, start: Ints | None = None, fixed: bool = False, *, steps: int) -> Solved:
+def _ask(part: _Problem, start: Ints | None = None, fixed: bool = False, *, steps: int) -> Solved:
     """By HiGHS any solution, or, with a start, the one farthest from it in L1 distance."""
     return solve_program(_distance_program(part, start, fixed), len(part.lo), steps)
 

@@ -125,7 +125,7 @@ def build_structure(
 ) -> Structure:
     """Classes by all the tables given, and one layout for the tables of each level."""
     tables = [held for level in levels for held in level]
-    class_of = classes(schema, tables)
+    class_of = _classes(schema, tables)
     order = np.argsort(class_of, kind="stable")
     order = order[np.searchsorted(class_of[order], 0) :]
     start = np.searchsorted(class_of[order], np.arange(class_of.max() + 2))
@@ -135,7 +135,7 @@ def build_structure(
     )
 
 
-def classes(schema: Schema, tables: Sequence[KnownTable]) -> Ints:
+def _classes(schema: Schema, tables: Sequence[KnownTable]) -> Ints:
     """Number the sets of cells that no table tells apart, in the order of their first cell."""
     mark = np.zeros(schema.size, dtype=np.uint64)
     rng = np.random.default_rng(0)  # a hash: only equal or not matters

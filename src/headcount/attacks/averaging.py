@@ -196,7 +196,7 @@ class Average(Attack):
         mean = np.clip(found.averages.count, low[found.cell], high[found.cell])
         if table is None or not variance > 0:
             return mean
-        best, possible = likeliest(found, draws, table, variance)
+        best, possible = _likeliest(found, draws, table, variance)
         return np.where(possible, best, mean)
 
 
@@ -289,7 +289,7 @@ def _average_cells(additive: Additive, draws: _CellValues) -> _CellAverages:
     )
 
 
-def likeliest(
+def _likeliest(
     found: _CellAverages, draws: _CellValues, table: ChangeTable, variance: float
 ) -> tuple[Ints, Flags]:
     """The likeliest count of each cell, for an attacker who knows the law of changes.

@@ -73,7 +73,7 @@ class ChangedCells:
         low = np.zeros(self.linked.additive.size, dtype=np.int64)
         high = np.full(self.linked.additive.size, UNKNOWN)
         for where, number in self.linked.number.items():
-            least, most = ends_of(self.published[where], largest)
+            least, most = _ends_of(self.published[where], largest)
             np.maximum.at(low, number, least)
             np.minimum.at(high, number, most)
         return low, high
@@ -101,7 +101,7 @@ class ChangedCells:
         """Cells that are published as they are, by what the tables say of themselves."""
         found = np.zeros(self.linked.additive.size, dtype=bool)
         for where, number in self.linked.number.items():
-            low, high = ends_of(replace(self.published[where], known=None), None)
+            low, high = _ends_of(replace(self.published[where], known=None), None)
             found[number[low == high]] = True
         return found
 
@@ -162,7 +162,7 @@ def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]
     return replace(linked, crossed=kept)
 
 
-def ends_of(one: PublishedCells, largest: int | None) -> Ends:
+def _ends_of(one: PublishedCells, largest: int | None) -> Ends:
     """The smallest and the largest count that may be behind each cell of a table.
 
     ``largest`` is the largest change where neither the release says it nor the attacker has read
@@ -418,6 +418,6 @@ def _with_ends(
     one: PublishedCells, ends: Mapping[tuple[str, str], Ends], largest: int | None
 ) -> NarrowedCells:
     # A table whose groups overlap has no sums that could narrow it.
-    low, high = ends.get((one.name, one.level)) or ends_of(one, largest)
+    low, high = ends.get((one.name, one.level)) or _ends_of(one, largest)
     own = {field.name: getattr(one, field.name) for field in fields(one)}
     return NarrowedCells(**own, low=low, high=high)

@@ -72,7 +72,7 @@ class Pieces:
     first: Division
     second: Division
     crosswalk: Crosswalk
-    overlaid: Overlay
+    overlaid: _Overlay
     tables: Mapping[str, TableCells]
     chosen: Ints
 
@@ -282,7 +282,7 @@ class Difference(Attack):
         attacked: dict[tuple[str, str], Flags] = {}
         for name, cells in pieces.tables.items():
             where = name, PIECE
-            low[where], high[where] = difference(
+            low[where], high[where] = _difference(
                 pieces.overlaid,
                 _ends(first, name, pieces.first.level),
                 _ends(second, name, pieces.second.level),
@@ -318,7 +318,7 @@ def _names(release: TablesRelease, level: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Overlay:
+class _Overlay:
     """Two divisions and their pieces as cells that add up.
 
     where
@@ -355,7 +355,7 @@ class Overlay:
         return close
 
 
-def _overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
+def _overlay(first: ArrayLike, second: ArrayLike) -> _Overlay:
     """Two divisions from the area and the square of each leaf unit, numbered from 0."""
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     for name, labels in (("first", one), ("second", two)):
@@ -383,7 +383,7 @@ def _overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
                 relations.append((size, inside.tolist()))
                 size += 1
         cells.append(own)
-    return Overlay(
+    return _Overlay(
         additive=from_relations(size, relations),
         first=cells[0],
         second=cells[1],
@@ -391,8 +391,8 @@ def _overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
     )
 
 
-def difference(
-    overlaid: Overlay,
+def _difference(
+    overlaid: _Overlay,
     first: Ends,
     second: Ends,
     *,

@@ -158,7 +158,7 @@ def knowledge_of_release(
     """
     if isinstance(release, TablesRelease):
         read = narrowed_tables(release) if release.changed else release
-        held = tuple(hold(one) for one in read.published)
+        held = tuple(_hold(one) for one in read.published)
         return Knowledge(release.schema, published_geography(release), held)
     if not isinstance(release, CountsRelease):
         raise InputError(
@@ -176,7 +176,7 @@ def published_geography(release: TablesRelease) -> Geography:
     return Geography(geography.levels[:stop], geography.units[:stop], geography.parents[:stop])
 
 
-def hold(one: PublishedCells) -> KnownTable:
+def _hold(one: PublishedCells) -> KnownTable:
     """One published table as ranges."""
     from scipy.sparse import csr_array
 

@@ -118,7 +118,7 @@ def reconstruct(
     """
     from headcount.attacks.reconstruction import Reconstruct
     from headcount.errors import ConfigError
-    from headcount.run.attack_inputs import open_reconstruct
+    from headcount.run.attack import open_reconstruct
 
     for name, given in (("seconds", seconds), ("solver", solver)):
         if given is not None:
@@ -188,7 +188,7 @@ def reidentify(
     """
     from headcount.attacks.reidentification import Reidentify
     from headcount.evaluation.reidentified import Quality
-    from headcount.run.attack_inputs import open_reidentify
+    from headcount.run.attack import open_reidentify
 
     attack = Reidentify(orders=orders, seed=seed)
     quality = Quality(
@@ -240,7 +240,7 @@ def link(
     Example: headcount attack link swapped.csv --known people.csv --width 2 --out links
     """
     from headcount.attacks.linkage import Link
-    from headcount.run.attack_inputs import open_link
+    from headcount.run.attack import open_link
 
     names = tuple(name.strip() for name in exact.split(",") if name.strip())
     attack = Link(age_width=width, exact=names, secret=secret, one_to_one=one_to_one)
@@ -296,7 +296,7 @@ def difference(
     Example: headcount attack difference runs/areas runs/grid --out slivers
     """
     from headcount.attacks.differencing import Difference
-    from headcount.run.attack_inputs import open_difference
+    from headcount.run.attack import open_difference
 
     attack = Difference(
         other=second,

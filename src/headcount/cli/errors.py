@@ -164,7 +164,7 @@ def _intervals(
     """An interval for each count; ``chosen`` says of which places, and how sure."""
     import polars as pl
 
-    from headcount.run.interval_table import write_intervals
+    from headcount.run.intervals import write_intervals
 
     found = write_intervals(source, query, out=out, **chosen)
     shown = pl.concat(found.first)

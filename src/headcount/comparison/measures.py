@@ -104,7 +104,7 @@ class Measuring:
         """
         rows: dict[str, list[pl.DataFrame]] = {}
         for one in made:
-            found: Frames = {**vars(errors_of(one, self.cells)), **self._changes(one)}
+            found: Frames = {**vars(_errors_of(one, self.cells)), **self._changes(one)}
             if one.replicate == one.case.runs[0]:
                 found |= self._of_the_first(one, engine)
             about = {**one.case.columns, "replicate": one.replicate}
@@ -200,7 +200,7 @@ class Measuring:
         return pl.DataFrame(schema=schema)
 
 
-def errors_of(one: Released, cells: CellSet) -> Breakdown:
+def _errors_of(one: Released, cells: CellSet) -> Breakdown:
     """Errors of counts, and of those that changed tables publish; withheld ones have none."""
     if isinstance(one.release, TablesRelease) and not one.release.changed:
         return Breakdown.nothing()

@@ -103,7 +103,7 @@ def offered(
     def add(name: str, method: str, strength: str, make: Callable[[], Mechanism]) -> None:
         try:
             chain = Chain.of(make())
-            design = fitted(chain, domain)
+            design = _fitted(chain, domain)
         except HeadcountError as error:
             left_out.append(LeftOut(name, str(error)))
             return
@@ -125,7 +125,7 @@ def offered(
     return Offered(ways=tuple(made.values()), left_out=tuple(left_out), own="".join(same))
 
 
-def fitted(chain: Chain, domain: ComparedDomain) -> ChainDesign:
+def _fitted(chain: Chain, domain: ComparedDomain) -> ChainDesign:
     """The chain on the domain; what does not fit it or the machine is refused."""
     for step in chain.steps:
         if step.needs_households and not domain.households:
@@ -227,7 +227,7 @@ class Stated:
     epsilon: float | None
 
 
-def stated(guarantee: Guarantee, unit: UnitOfPrivacy) -> Stated:
+def _stated(guarantee: Guarantee, unit: UnitOfPrivacy) -> Stated:
     """A guarantee in one unit of privacy; a rho as epsilon at a stated delta."""
     if not guarantee.losses:
         return Stated(words="none", epsilon=None)
@@ -248,4 +248,4 @@ def stated(guarantee: Guarantee, unit: UnitOfPrivacy) -> Stated:
 
 def promises(ways: Sequence[Way], domain: ComparedDomain) -> dict[str, Stated]:
     """What each case promises: known from settings and public domain alone."""
-    return {way.name: stated(way.design.guarantee, domain.unit) for way in ways}
+    return {way.name: _stated(way.design.guarantee, domain.unit) for way in ways}

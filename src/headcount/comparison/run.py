@@ -91,8 +91,8 @@ def run(
         cells=settings.cell_set,
         preset=settings.what,
         unit=domain.unit,
-        audited=audited(ways, promised, every=settings.what.audit_every),
-        tables=changed_tables(ways),
+        audited=_audited(ways, promised, every=settings.what.audit_every),
+        tables=_changed_tables(ways),
     )
     cases = [
         Case(
@@ -139,7 +139,7 @@ def run(
     )
 
 
-def changed_tables(ways: Sequence[Way]) -> tuple[tuple[TableCells, str], ...]:
+def _changed_tables(ways: Sequence[Way]) -> tuple[tuple[TableCells, str], ...]:
     """The tables whose counts some case changes; one name may not stand for two tables."""
     found: dict[tuple[str, str], TableCells] = {}
     for way in ways:
@@ -168,7 +168,9 @@ def _sources(ways: Sequence[Way]) -> str:
     return " ".join(sorted(found))
 
 
-def audited(ways: Sequence[Way], promised: Mapping[str, Stated], *, every: bool) -> tuple[str, ...]:
+def _audited(
+    ways: Sequence[Way], promised: Mapping[str, Stated], *, every: bool
+) -> tuple[str, ...]:
     """The cases that are audited: all with a loss, or of each method the one with the largest.
 
     A fault of the code shows best where there is least noise.

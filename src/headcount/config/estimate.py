@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
-from headcount.config.settings import OutputSettings
+from headcount.config.load import OutputSettings
 from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import FilePath, shown
 from headcount.files import read_toml

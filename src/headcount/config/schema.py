@@ -9,8 +9,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from headcount.config.estimate import EstimateConfig, MeasurementsTable
-from headcount.config.load import LISTS
-from headcount.config.settings import Config, ConfigCase, ConfigChoice, RunSettings
+from headcount.config.load import LISTS, Config, ConfigCase, ConfigChoice, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
 from headcount.typed import PRESET, hidden_keys, presets, to_table
@@ -44,7 +43,7 @@ def config_schema() -> dict[str, Any]:
     made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
     defs = shared.get("$defs", {})
     tables = {at: _opened(schema, defs) for (at, _), schema in made.items()}
-    said = where(Config) | {"measurements": where(EstimateConfig)["measurements"]}
+    said = _where(Config) | {"measurements": _where(EstimateConfig)["measurements"]}
     properties = {}
     for key, registry in registries.items():
         kinds = [_tagged(tables[key, name], registry.tag, name) for name in registry.ours]
@@ -57,8 +56,8 @@ def config_schema() -> dict[str, Any]:
             "description": said[key],
             **(one if key == "population" else {"anyOf": [one, several]}),
         }
-    chain = {**properties["mechanism"], "description": where(ConfigCase)["mechanism"]}
-    about = {"type": "string", "description": where(ConfigCase)["name"]}
+    chain = {**properties["mechanism"], "description": _where(ConfigCase)["mechanism"]}
+    about = {"type": "string", "description": _where(ConfigCase)["name"]}
     case: dict[str, Any] = {
         "type": "object",
         "properties": {"name": about, "mechanism": chain},
@@ -93,7 +92,7 @@ def _asked(schema: Any, defs: dict[str, Any]) -> set[str]:
     return found
 
 
-def where(cls: type) -> dict[str, str]:
+def _where(cls: type) -> dict[str, str]:
     """What the docstrings of a class and its bases say of each field, in their "where" lists."""
     said: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -113,7 +112,7 @@ class _Schemas(GenerateJsonSchema):
         made = super().dataclass_schema(schema)
         made["additionalProperties"] = False
         made["description"] = (cls.__doc__ or "").partition("\n")[0]
-        said = where(cls)
+        said = _where(cls)
         for name, one in made.get("properties", {}).items():
             one.pop("title", None)
             if name in said:

@@ -191,7 +191,7 @@ class SparkEngine:
         with self.private_folder() as own:
             work, waiting = _HandedWork[T, R](own), iter(pieces)
             work.put_function(function)
-            do = partial(_do, work, libraries())
+            do = partial(_do, work, _libraries())
             for job in count():
                 places = work.put_pieces(job, islice(waiting, PIECES))
                 if not places:
@@ -271,7 +271,7 @@ def lacking() -> list[str]:
 
 
 @cache
-def libraries() -> Mapping[str, str]:
+def _libraries() -> Mapping[str, str]:
     """The version of each library that results depend on, and of Python."""
     return {"Python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
@@ -296,7 +296,7 @@ def _do(
 def _refuse_others(expected: Mapping[str, str]) -> None:
     """Refuse a worker whose libraries are not the driver's: its bits could differ."""
     for name, wanted in expected.items():
-        found = libraries()[name]
+        found = _libraries()[name]
         if found != wanted:
             raise ConfigError(
                 "engine",

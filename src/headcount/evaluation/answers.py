@@ -45,7 +45,7 @@ _KEPT: WeakKeyDictionary[Counts, dict[Any, Any]] = WeakKeyDictionary()
 """By counts, for as long as somebody holds them."""
 
 
-def answers(
+def _answers(
     counts: Counts, release: Release, level: str, cells: CellSet, *, only: Sequence[str] = ()
 ) -> Iterator[tuple[Query, CountPairs]]:
     """Exact beside released answers at a level: the total, each attribute, every cell.
@@ -55,7 +55,7 @@ def answers(
     """
     schema, queries = release.schema, _queries(release.schema, only)
     if isinstance(release, TablesRelease):
-        yield from published_answers(counts, release, level, queries, cells)
+        yield from _published_answers(counts, release, level, queries, cells)
         return
     clipped = release.clipped_after_summing
     released = release.table(level)
@@ -70,16 +70,16 @@ def answers(
 def tallied_answers(
     counts: Counts, release: Release, level: str, cells: CellSet, *, only: Sequence[str] = ()
 ) -> Iterator[tuple[Query, CountPairs]]:
-    """The same as ``answers``, but of a table too large to be held twice: pairs without places.
+    """The same as ``_answers``, but of a table too large to be held twice: pairs without places.
 
     It is then read some units at a time.
     """
     if isinstance(release, TablesRelease) or release.as_counts().missing_at(level) is not None:
-        yield from answers(counts, release, level, cells, only=only)
+        yield from _answers(counts, release, level, cells, only=only)
         return
     truth, table = _counts_at(counts, level).matrix, release.table(level)
     if len(runs := _runs(truth, table)) < 2:
-        yield from answers(counts, release, level, cells, only=only)
+        yield from _answers(counts, release, level, cells, only=only)
         return
     clipped = release.clipped_after_summing
     for query in _queries(release.schema, only):
@@ -165,7 +165,7 @@ def _true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> A
     return found
 
 
-def published_answers(
+def _published_answers(
     counts: Counts, release: TablesRelease, level: str, queries: Sequence[Query], cells: CellSet
 ) -> Iterator[tuple[Query, CountPairs]]:
     """Each query that the tables of a level answer in full, exact beside published.
@@ -301,7 +301,7 @@ def break_down(
     places, sizes, spread, largest = [], [], [], []
     for level in geography.levels:
         band = np.searchsorted(edges, _counts_at(counts, level).totals(), side="right")
-        for query, pairs in answers(counts, release, level, cells):
+        for query, pairs in _answers(counts, release, level, cells):
             if not pairs.n:
                 continue
             attribute = _attribute_of(query)

@@ -106,11 +106,11 @@ class BiasByHomogeneity(Metric):
         if not rows:
             raise NotFeasible(f"no place has any {truth.counts.domain.counted}")
         table = pl.DataFrame(rows, schema_overrides={"standard_error": pl.Float64})
-        return Bias(table=table, kinds=names, cells=int(np.prod(shape)), levels=levels)
+        return _Bias(table=table, kinds=names, cells=int(np.prod(shape)), levels=levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Bias(Finding):
+class _Bias(Finding):
     """A row for each level and value of the index; errors are in people."""
 
     name: str = BiasByHomogeneity.name

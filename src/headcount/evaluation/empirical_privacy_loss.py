@@ -92,7 +92,7 @@ class EmpiricalPrivacyLoss(Metric):
             reasons = "; ".join(dict.fromkeys(row["undefined"] for row in rows))
             raise NotFeasible(f"it is undefined at every level: {reasons}")
         kinds = {"epl": pl.Float64, "epl_median": pl.Float64, "epl_calibrated": pl.Float64}
-        return Losses(
+        return _Losses(
             table=pl.DataFrame(rows, schema_overrides=kinds),
             levels=levels,
             recipe=self.recipe,
@@ -135,7 +135,7 @@ class EmpiricalPrivacyLoss(Metric):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Losses(Finding):
+class _Losses(Finding):
     """A row for each level, for totals and for cells; ``undefined`` says why there is no EPL."""
 
     name: str = EmpiricalPrivacyLoss.name

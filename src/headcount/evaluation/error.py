@@ -80,8 +80,8 @@ class Error(Metric):
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Errors of the total, of each attribute and of every cell, at every level."""
-        errors, groups = score(truth.counts, release, cells=self.cells)
-        return Errors(
+        errors, groups = _score(truth.counts, release, cells=self.cells)
+        return _Errors(
             counted=truth.counts.domain.counted,
             table=errors,
             cells=self.cells,
@@ -98,7 +98,7 @@ class Error(Metric):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Errors(Finding):
+class _Errors(Finding):
     """A row for each level and query, and one for each group."""
 
     name: str = Error.name
@@ -375,7 +375,7 @@ def _below_zero(level: str, found: Mapping[str, Any]) -> str:
     )
 
 
-def score(
+def _score(
     counts: Counts, release: Release, *, cells: CellSet = "all"
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compare released with exact counts on a set of counts: see ``headcount.evaluation.tally``.

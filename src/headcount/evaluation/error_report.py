@@ -42,10 +42,10 @@ from headcount.report.model import (
     Report,
     Section,
     Subheading,
+    gather_provenance,
     table_from_frame,
 )
 from headcount.report.notebook import shown
-from headcount.report.provenance import gather_provenance
 from headcount.schema import Schema
 from headcount.tabulate import Query
 from headcount.tabulate.counts import CELLS

@@ -27,9 +27,17 @@ from headcount.registry import ATTACKS, METRICS, Registry
 from headcount.release import Release, TablesRelease
 from headcount.release.foreign import is_foreign, read_foreign
 from headcount.report.finding import Finding
-from headcount.report.model import Block, Callout, Figure, KeyNumbers, Prose, Report, Section
+from headcount.report.model import (
+    Block,
+    Callout,
+    Figure,
+    KeyNumbers,
+    Prose,
+    Report,
+    Section,
+    gather_provenance,
+)
 from headcount.report.notebook import shown
-from headcount.report.provenance import gather_provenance
 from headcount.tabulate import Counts
 
 
@@ -271,7 +279,7 @@ def evaluation_report(
     return Report(
         title="What the protection costs",
         subtitle=f"A release by {release.mechanism.split('(', 1)[0]}, scored against the truth",
-        summary=(*summary, *promise(release.guarantee)),
+        summary=(*summary, *_promise(release.guarantee)),
         sections=tuple(sections),
         limits=(
             Prose(
@@ -285,7 +293,7 @@ def evaluation_report(
     )
 
 
-def promise(guarantee: Guarantee) -> tuple[Callout, ...]:
+def _promise(guarantee: Guarantee) -> tuple[Callout, ...]:
     """What a release promises, or that it promises nothing."""
     sentences = guarantee.sentences()
     stated = sentences[: len(sentences) - len(guarantee.not_covered)]

@@ -48,11 +48,11 @@ class ImpossibleCounts(Metric):
                     "people": float(np.abs(values).sum()),
                 }
             )
-        return Impossible(table=pl.DataFrame(rows), levels=release.geography.levels)
+        return _Impossible(table=pl.DataFrame(rows), levels=release.geography.levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Impossible(Finding):
+class _Impossible(Finding):
     """A row for each level: counts that must be 0, those that are not, and people in them."""
 
     name: str = ImpossibleCounts.name

@@ -131,7 +131,7 @@ def part_of(release: Release, counts: Counts, *, most: int, seed: int = 0) -> Pa
     units = min(most or every, max(enough, 1), every)
     if units == every:
         return Part(whole, every, every)
-    return Part(only(whole, np.sort(order[:units])), units, every)
+    return Part(_only(whole, np.sort(order[:units])), units, every)
 
 
 def some_of(geography: Geography, leaves: Ints) -> tuple[Geography, dict[str, Ints]]:
@@ -166,12 +166,12 @@ def _(release: TablesRelease) -> Release:
 
 
 @singledispatch
-def only(release: Release, leaves: Ints) -> Release:
+def _only(release: Release, leaves: Ints) -> Release:
     """The same release with nothing but some leaf units and the units above them."""
     raise InputError("release", found=type(release).__name__, expected="counts or tables")
 
 
-@only.register
+@_only.register
 def _(release: CountsRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
     tables = {level: table[kept[level]] for level, table in release.tables.items()}
@@ -180,7 +180,7 @@ def _(release: CountsRelease, leaves: Ints) -> Release:
     return replace(release, domain=domain, tables=tables, missing=missing)
 
 
-@only.register
+@_only.register
 def _(release: TablesRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
     published = tuple(one.of_units(kept[one.level]) for one in release.published)

@@ -262,7 +262,7 @@ def _proportional_guess(records: Records, *, seed: int, order: int = 0) -> Ints:
     return guess
 
 
-def universes(
+def _universes(
     known: KnownPeople,
     truth: Records,
     *,
@@ -321,7 +321,7 @@ def _size_labels() -> tuple[str, ...]:
     return (*inner, f"block of {SIZES[-1]}+")
 
 
-def confirmed(
+def _confirmed(
     putative: Putative, secret: Ints, known: KnownPeople, truth: Records, right: Flags | None = None
 ) -> Flags:
     """For each known person whether the match is right, ``secret`` being attached to records."""
@@ -348,7 +348,7 @@ def reidentified(
     confirmed, precision and its 95 % interval over the random orders of ties. Counts are means
     over the orders. Both guesses use the shares of the records under attack.
     """
-    groups = universes(known, truth, geography=geography, zero_variability=zero_variability)
+    groups = _universes(known, truth, geography=geography, zero_variability=zero_variability)
     right = _right_rows(known, truth)
     mode = _modal_guess(records, geography)
     counted: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -357,13 +357,13 @@ def reidentified(
     ):
         drawn = _proportional_guess(records, seed=seed, order=order)
         for by, secret in ((RECORDS, records.secret), (MODAL, mode), (PROPORTIONAL, drawn)):
-            good = confirmed(found, secret, known, truth, right)
+            good = _confirmed(found, secret, known, truth, right)
             for universe, inside in groups.items():
                 both = int((inside & found.matched).sum()), int((inside & good).sum())
                 counted.setdefault((by, universe), []).append(both)
     rows = []
     for (by, universe), matches in counted.items():
-        mean, low, high = interval([b / a if a else float("nan") for a, b in matches])
+        mean, low, high = _interval([b / a if a else float("nan") for a, b in matches])
         putative, sure = np.mean(matches, axis=0).tolist()
         rows.append(
             {
@@ -404,7 +404,7 @@ def beside_guesses(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
+def _interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Mean, and the ends of its 95 % interval by Student's t; rounds without matches left out."""
     from scipy.stats import t
 

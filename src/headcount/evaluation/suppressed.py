@@ -18,7 +18,6 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal
 
@@ -142,7 +141,7 @@ def audit_release(
         withheld = hidden & linked.published  # what no table has is nobody's secret
         small = linked.published & too_small(truth, rules.thresholds.cell)
         primary = withheld & small
-        cells = draw(withheld & told, primary, rules.audit, seed)
+        cells = _draw(withheld & told, primary, rules.audit, seed)
         found = _judge(
             intervals(
                 linked.additive, np.where(told, 0, truth), told, low=low, high=high, cells=cells
@@ -252,7 +251,7 @@ def audit_withheld(
             expected="every primary cell withheld",
         )
     truth = np.asarray(values, dtype=np.int64)
-    cells = np.flatnonzero(hidden) if sample is None else draw(hidden, first, sample, seed)
+    cells = np.flatnonzero(hidden) if sample is None else _draw(hidden, first, sample, seed)
     shown = np.where(hidden, -1, truth)
     low = _least_known(truth) if attacker == "rules" else None
     found = intervals(additive, shown, hidden, low=low, cells=cells)
@@ -279,7 +278,7 @@ def _judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> _Wit
     )
 
 
-def draw(hidden: Flags, primary: Flags, sample: int, seed: int) -> Ints:
+def _draw(hidden: Flags, primary: Flags, sample: int, seed: int) -> Ints:
     """Some withheld cells, half of them primary."""
     rng = np.random.default_rng(seed)
     drawn = [
@@ -289,22 +288,14 @@ def draw(hidden: Flags, primary: Flags, sample: int, seed: int) -> Ints:
     return np.sort(np.concatenate(drawn))
 
 
-@singledispatch
 def write_account(
-    release: Release, population: Population, folder: Path, *, protected: Callable[[], Counts]
+    release: TablesRelease, population: Population, folder: Path, *, protected: Callable[[], Counts]
 ) -> None:
-    """Write what only the curator may know of a release, where its kind has anything of that.
+    """Write for the curator the audit, the reason of every cell, and how much is withheld.
 
     where
         protected   the counts that the last step protected: after swapping, those of the swapped
     """
-
-
-@write_account.register
-def _(
-    release: TablesRelease, population: Population, folder: Path, *, protected: Callable[[], Counts]
-) -> None:
-    """The audit, the tables with the reason of every cell, and how much is withheld."""
     if release.changed:
         return  # the mechanism has written what is only for the curator
     counts, rules = protected(), release.withholding

@@ -41,7 +41,7 @@ class Swapping(Metric):
             {"step": step, **row} for step, one in accounts.items() for row in one.get("kept", [])
         ]
         who = {_who(account) for account in accounts.values()}
-        return Swaps(
+        return _Swaps(
             table=pl.concat([_table(step, account) for step, account in accounts.items()]),
             who=" and ".join(sorted(who)),
             kept=pl.DataFrame(kept),
@@ -92,7 +92,7 @@ def _table(step: str, account: Mapping[str, Any]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Swaps(Finding):
+class _Swaps(Finding):
     """A row for each number of the account; ``kept`` are the units in which a count changed."""
 
     name: str = Swapping.name

@@ -72,7 +72,7 @@ class Entries:
         return replace(self, **columns)
 
 
-def unit_numbers(
+def _unit_numbers(
     frame: pl.DataFrame, level: str, geography: Geography, problems: Problems, row: Ints
 ) -> Ints:
     """The number of each row's unit.
@@ -107,7 +107,7 @@ def unit_numbers(
     return first.fill_null(0).to_numpy().astype(np.int64)
 
 
-def level_numbers(
+def _level_numbers(
     column: pl.Series,
     attribute: Attribute,
     values: Mapping[str, str],
@@ -196,7 +196,7 @@ def read_mdf(paths: Sequence[Path], schema: Schema, geography: Geography) -> Ent
     problems = Problems(str(path), lambda rows: [f"line {row + 1}" for row in rows])
     row = counted["row"].to_numpy().astype(np.int64)
     codes = counted.select(pl.concat_str("STATE", "COUNTY", "ENUMDIST").alias(geography.leaf))
-    unit = unit_numbers(codes, geography.leaf, geography, problems, row)
+    unit = _unit_numbers(codes, geography.leaf, geography, problems, row)
     fields = {
         "voting_age": ("QAGE", {"17": 0, "18": 1}),
         "hispanic": ("CENHISP", {"1": 0, "2": 1}),
@@ -254,7 +254,7 @@ def read_ppmf(
         for name, width in zip(PLACE, WIDTHS, strict=True)
     ]
     codes = counted.select(pl.concat_str(parts).alias(geography.leaf))
-    unit = unit_numbers(codes, geography.leaf, geography, problems, row)
+    unit = _unit_numbers(codes, geography.leaf, geography, problems, row)
     cell = np.zeros(len(row), dtype=np.int64)
     for name in names:
         column, known = found[name]
@@ -444,7 +444,7 @@ def _wide(
     cells = [number for number, name in enumerate(part.cell_names) if name in frame.columns]
     row = np.arange(frame.height)
     problems = rows.problems()
-    unit = unit_numbers(frame, level, geography, problems, row)
+    unit = _unit_numbers(frame, level, geography, problems, row)
     columns = [_numbers(frame[part.cell_names[number]], rows, problems, row) for number in cells]
     problems.refuse()
     return Entries(
@@ -483,12 +483,12 @@ def _tidy(
             found=lambda at: "the unit and levels of an earlier row",
             expected="each once",
         )
-    unit = unit_numbers(frame, level, geography, problems, row)
+    unit = _unit_numbers(frame, level, geography, problems, row)
     part = marginal(schema, names)
     cell = np.zeros(len(row), dtype=np.int64)
     for attribute in part.attributes:
         mapped = values.get(attribute.name, {})
-        number = level_numbers(frame[attribute.name], attribute, mapped, problems, row)
+        number = _level_numbers(frame[attribute.name], attribute, mapped, problems, row)
         cell = cell * attribute.size + number
     value, whole = _numbers(frame[count], rows, problems, row)
     problems.refuse()

@@ -52,7 +52,7 @@ OLDER_COUNT = "count"
 """What older versions called the column of counts."""
 
 
-def read_rows(path: Path, level: str, schema: Schema, geography: Geography) -> LevelTable:
+def _read_rows(path: Path, level: str, schema: Schema, geography: Geography) -> LevelTable:
     """The sparse table of a Parquet file with a row for each count that is not zero.
 
     Rows are in the order of units, as they were written; a row group is in memory at a time.
@@ -429,7 +429,7 @@ def _read_counts(
     for level in form["published"]:
         if level in long and in_parquet:
             path = folder / f"{stem_of(level)}.parquet"
-            tables[level] = read_rows(path, level, schema, geography)
+            tables[level] = _read_rows(path, level, schema, geography)
             continue
         frame = _read_table(folder, stem_of(level), form)
         if tidy or level in long:

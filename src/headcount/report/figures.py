@@ -15,8 +15,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headcount.errors import InputError
-from headcount.report.axes import Axis as Axis
-from headcount.report.axes import axis_of, field_of, legend_of, scale_of, shown_series
+from headcount.report.specs import Axis as Axis
+from headcount.report.specs import axis_of, field_of, legend_of, scale_of, shown_series
 from headcount.report.theme import INK, MUTED, looks_for, ordered_series
 
 if TYPE_CHECKING:

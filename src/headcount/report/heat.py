@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from headcount.report.axes import MOST_LABELS, Axis, field_of
 from headcount.report.figures import (
     Control,
     checked_as_a_whole,
@@ -15,6 +14,7 @@ from headcount.report.figures import (
     with_controls,
 )
 from headcount.report.model import HEAT_STEPS
+from headcount.report.specs import MOST_LABELS, Axis, field_of
 from headcount.report.theme import HEAT
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ROW, LEAST = 26, 120
 """Pixels of a row, and of the smallest chart."""
 
 
-def shades() -> list[str]:
+def _shades() -> list[str]:
     """The ranges that have a colour each, in words."""
     steps = [f"{step:,g}" for step in HEAT_STEPS]
     between = [f"{low} to {high}" for low, high in pairwise(steps)]
@@ -51,7 +51,7 @@ def heat_chart(
     import polars as pl
 
     require_columns(frame, "heat chart", [x.column, y.column, value.column])
-    names = shades()
+    names = _shades()
     warmth = [bisect_right(HEAT_STEPS, abs(number)) for number in frame[value.column]]
     frame = frame.with_columns(pl.Series(SHADE, [names[one] for one in warmth]))
     shade = alt.Color(

@@ -7,21 +7,27 @@ Neither has a default, so that every author has to answer.
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
+from importlib import metadata
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headcount.errors import InputError
+from headcount.processes import machine_memory
 
 if TYPE_CHECKING:
     import polars as pl
     from altair.typing import ChartType
+
 
 CONFIDENTIAL_BANNER = "computed from confidential data, not protected, do not publish"
 LIMITS_TITLE = "What this does not protect, and other limits"
@@ -411,3 +417,41 @@ def _require_unique(names: Iterable[str], place: str) -> None:
                 expected="each name once",
             )
         seen.add(name)
+
+
+DEFAULT_PACKAGES = ("headcount", "numpy", "scipy", "polars", "altair")
+
+
+def gather_provenance(
+    *,
+    recipe: str,
+    seeds: Sequence[int],
+    config: str = "",
+    packages: Sequence[str] = DEFAULT_PACKAGES,
+) -> Provenance:
+    """Describe this run, here and now. The machine is described, never named."""
+    versions = [("Python", platform.python_version())]
+    versions += [(package, _version(package)) for package in packages]
+    return Provenance(
+        recipe=recipe,
+        config=config,
+        versions=tuple(versions),
+        seeds=tuple(seeds),
+        date=datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC").lstrip("0"),
+        machine=describe_machine(),
+    )
+
+
+def describe_machine() -> str:
+    """System, processor, cores and memory, as far as the system tells."""
+    parts = [platform.system(), platform.machine(), f"{os.cpu_count() or 1} cores"]
+    if (memory := machine_memory()) is not None:
+        parts.append(f"{memory / 2**30:.0f} GiB of memory")
+    return ", ".join(parts)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

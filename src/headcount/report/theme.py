@@ -19,7 +19,7 @@ RULE = "#9aa4ae"
 
 
 @dataclass(frozen=True)
-class Look:
+class _Look:
     """The colour, dash pattern and symbol of one series."""
 
     colour: str
@@ -31,29 +31,29 @@ SOLID = (1, 0)
 HOURGLASS = "M-0.8,-0.8H0.8L-0.8,0.8H0.8Z"
 """A symbol of our own: Vega's wedge is too thin to be seen."""
 
-MECHANISM_LOOKS: dict[str, Look] = {
-    "geometric": Look("#0072B2", SOLID, "circle"),
-    "raked": Look("#CB5200", (7, 3), "square"),
-    "averaged": Look("#0FA050", (2, 2), "triangle-up"),
-    "topdown": Look("#332288", SOLID, "diamond"),
-    "sampling": Look("#E69F00", (10, 3, 2, 3), "triangle-down"),
-    "swapping": Look("#CB90AF", (7, 3), "cross"),
-    "suppression": Look("#45B9EB", (4, 2, 1, 2), "triangle-right"),
-    "cell-key": Look("#9C00FC", (6, 2, 2, 2), "triangle-left"),
-    "rounding": Look("#6B2D00", (3, 3), HOURGLASS),
-    "identity": Look("#5D5D5D", (1, 3), "stroke"),
+MECHANISM_LOOKS: dict[str, _Look] = {
+    "geometric": _Look("#0072B2", SOLID, "circle"),
+    "raked": _Look("#CB5200", (7, 3), "square"),
+    "averaged": _Look("#0FA050", (2, 2), "triangle-up"),
+    "topdown": _Look("#332288", SOLID, "diamond"),
+    "sampling": _Look("#E69F00", (10, 3, 2, 3), "triangle-down"),
+    "swapping": _Look("#CB90AF", (7, 3), "cross"),
+    "suppression": _Look("#45B9EB", (4, 2, 1, 2), "triangle-right"),
+    "cell-key": _Look("#9C00FC", (6, 2, 2, 2), "triangle-left"),
+    "rounding": _Look("#6B2D00", (3, 3), HOURGLASS),
+    "identity": _Look("#5D5D5D", (1, 3), "stroke"),
 }
 
 # For series that are no mechanism of ours: a user's own, or the levels of a geography.
-OTHER_LOOKS: tuple[Look, ...] = (
-    Look("#7A5C00", SOLID, "circle"),
-    Look("#B0306A", (7, 3), "square"),
-    Look("#1F8A8A", (2, 2), "triangle-up"),
-    Look("#8A8F98", (10, 3, 2, 3), "diamond"),
-    Look("#4B2E83", (4, 2, 1, 2), "triangle-down"),
-    Look("#C8643F", (4, 1), "cross"),
-    Look("#0B6E4F", SOLID, "triangle-right"),
-    Look("#1D4E9E", (9, 2), "stroke"),
+OTHER_LOOKS: tuple[_Look, ...] = (
+    _Look("#7A5C00", SOLID, "circle"),
+    _Look("#B0306A", (7, 3), "square"),
+    _Look("#1F8A8A", (2, 2), "triangle-up"),
+    _Look("#8A8F98", (10, 3, 2, 3), "diamond"),
+    _Look("#4B2E83", (4, 2, 1, 2), "triangle-down"),
+    _Look("#C8643F", (4, 1), "cross"),
+    _Look("#0B6E4F", SOLID, "triangle-right"),
+    _Look("#1D4E9E", (9, 2), "stroke"),
 )
 
 
@@ -100,7 +100,7 @@ HEAT: dict[str, str] = {
 """Shades of percentages from small to large, and what each becomes on a dark screen."""
 
 
-def looks_for(series: Sequence[str]) -> list[Look]:
+def looks_for(series: Sequence[str]) -> list[_Look]:
     """The look of each series, in the order given.
 
     A series takes the look of the mechanism whose name begins it, so that "raked, epsilon 0.1" is

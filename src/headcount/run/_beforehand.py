@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.config.settings import Config, OutputSettings
+from headcount.config.load import Config, OutputSettings
 from headcount.domain import Domain
 from headcount.engines import handed_folder
 from headcount.errors import ConfigError, InputError, RunError
@@ -32,7 +32,7 @@ from headcount.noise.source import DrawPositions
 from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.processes import gib, memory_limit
-from headcount.release import CountsRelease, Release
+from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.directory import RunDirectory, refuse_open, release_around
 from headcount.release.frames import Dense, dense, units_frame
 from headcount.release.layout import FileLayout
@@ -131,14 +131,15 @@ def make_release(
             release, folder / kind, quarters=data.counts.quarters, progress=context.progress
         )
     ]
-    write_account(
-        release,
-        data.population,
-        curator,
-        protected=lambda: mechanism.changed(
-            data, noise, run=0, context=replace(context, curator=None)
-        ),
-    )
+    if isinstance(release, TablesRelease):
+        write_account(
+            release,
+            data.population,
+            curator,
+            protected=lambda: mechanism.changed(
+                data, noise, run=0, context=replace(context, curator=None)
+            ),
+        )
     write_release(
         release,
         folder,
@@ -237,7 +238,7 @@ def rehearse(
     receipt: Mapping[str, Any],
 ) -> None:
     """Make the release of nobody, with all that is published besides, and read it again."""
-    people = nobody(data.population)
+    people = _nobody(data.population)
     with _scratch(directory) as folder:
         place = folder / "release"
         context = Context(
@@ -323,7 +324,7 @@ def _counts_in(release: Release) -> dict[tuple[str, str], Dense]:
     return {(one.name, one.level): one.value for one in release.as_tables().published}
 
 
-def nobody(population: Population) -> Population:
+def _nobody(population: Population) -> Population:
     """Nobody, in a few of the places: the same schema and levels, and all that is empty."""
     geography = population.geography
     leaves = _few_leaves(geography)

@@ -25,7 +25,7 @@ _ENDING = ".ledger.json"
 
 
 @dataclass(frozen=True)
-class Spends:
+class _Spends:
     """How many there were on a dataset, and the run of the last."""
 
     spends: int = 0
@@ -38,7 +38,7 @@ class _LedgerNote:
 
     ledger: str
     identity: str
-    datasets: Mapping[str, Spends]
+    datasets: Mapping[str, _Spends]
 
 
 def _note_of(file: Path) -> Path:
@@ -118,7 +118,7 @@ def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
     this one. A run that is killed in between leaves notes that know less than the ledger.
     """
     runs = [one.run_id for one in ledger.history(dataset)]
-    noted = {dataset: Spends(len(runs), runs[-1] if runs else "")}
+    noted = {dataset: _Spends(len(runs), runs[-1] if runs else "")}
     for place in (_note_of(file) for file in (data, ledger.path) if file is not None):
         _write(place, _LedgerNote(str(ledger.path), ledger.identity, noted))
 
@@ -152,7 +152,7 @@ def _read(place: Path) -> _LedgerNote | None:
             str(known["ledger"]),
             str(known["identity"]),
             {
-                str(name): Spends(int(one.get("spends", 0)), str(one.get("last_run", "")))
+                str(name): _Spends(int(one.get("spends", 0)), str(one.get("last_run", "")))
                 for name, one in datasets.items()
             },
         )

@@ -14,7 +14,7 @@ from headcount.run.protect import kept_config
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closed:
+class _Closed:
     """What closing did.
 
     where
@@ -54,7 +54,7 @@ class Closed:
 
 def close_run(
     path: Path, *, why: str, ledger: Path | None = None, run_id: str | None = None
-) -> Closed:
+) -> _Closed:
     """Close a run; ``run_id`` is needed to mark the ledger where the run's facts are damaged.
 
     Each step may be done twice, so that a closing that broke off is finished by the same command.
@@ -73,7 +73,7 @@ def close_run(
         with directory.held():
             if directory.left_of_reading():  # another process may have begun a run here
                 directory.finish()
-                return Closed(run_id=None, ledger=None, spend=None, begun=False)
+                return _Closed(run_id=None, ledger=None, spend=None, begun=False)
     known = _run_id(directory)
     if run_id is not None and known not in (None, run_id):
         raise RunError(f"{path}: found run {known}, expected run {run_id}")
@@ -92,7 +92,7 @@ def close_run(
         reason = directory.close(why)
         spend = None if book is None or chosen is None else book.close(chosen, why=reason)
         directory.finish()
-    return Closed(run_id=chosen, ledger=None if book is None else book.path, spend=spend)
+    return _Closed(run_id=chosen, ledger=None if book is None else book.path, spend=spend)
 
 
 def _run_id(directory: RunDirectory) -> str | None:

@@ -19,8 +19,7 @@ from headcount.comparison.run import run
 from headcount.comparison.settings import Settings
 from headcount.comparison.study import Findings, Work
 from headcount.comparison.template import write_text
-from headcount.config.load import comparison_digest, load_comparison
-from headcount.config.settings import ComparisonConfig, RunSettings
+from headcount.config.load import ComparisonConfig, RunSettings, comparison_digest, load_comparison
 from headcount.domain import Domain
 from headcount.engines import EngineName
 from headcount.errors import InputError, did_you_mean
@@ -33,9 +32,8 @@ from headcount.progress import Progress, silent
 from headcount.release.directory import refuse_unsafe
 from headcount.report.directory import NOT_PRIVATE, study_is_there, write_study
 from headcount.report.html import write_report
-from headcount.report.model import Figure, Provenance, Report
+from headcount.report.model import Figure, Provenance, Report, gather_provenance
 from headcount.report.notebook import shown
-from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable, refuse_unknown
 from headcount.run.engines import engine_named
 

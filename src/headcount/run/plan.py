@@ -17,7 +17,7 @@ from headcount.errors import ConfigError
 from headcount.geography.spine import NamedArea
 from headcount.mechanisms import Chain, ChainDesign, ExpectedError, Mechanism
 from headcount.population import Population
-from headcount.run._published import published_start
+from headcount.run.intervals import published_start
 from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.from_measurements import PublishedStart
 from headcount.topdown.place_estimates import groups_of, noise_of

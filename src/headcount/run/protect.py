@@ -10,8 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from headcount.config.load import config_digest, config_to_json, load_config, read_config
-from headcount.config.settings import Config, KeptRunSettings
+from headcount.config.load import (
+    Config,
+    KeptRunSettings,
+    config_digest,
+    config_to_json,
+    load_config,
+    read_config,
+)
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.files import from_json, write_text_atomic

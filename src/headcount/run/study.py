@@ -8,7 +8,7 @@ from headcount.comparison.study import StudySettings, Work, load_study
 from headcount.engines import EngineName
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
-from headcount.report.provenance import gather_provenance
+from headcount.report.model import gather_provenance
 from headcount.run.engines import engine_named
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from headcount.config.settings import Config, paths_in
+from headcount.config.load import Config, paths_in
 from headcount.errors import HeadcountError
 from headcount.privacy import Guarantee, Ledger, Loss
 from headcount.privacy.ledger import LedgerOutlook, outlook
@@ -47,7 +47,7 @@ class _Readings:
 
 
 @dataclass(frozen=True)
-class Checked:
+class _Checked:
     """What a check has found of one text of a config, and of its files as they were then.
 
     where
@@ -64,7 +64,7 @@ class Checked:
     readings: _Readings | None = None
 
     @classmethod
-    def of(cls, config: Config, digest: str) -> Checked:
+    def of(cls, config: Config, digest: str) -> _Checked:
         """Check all that ``protect`` needs, the data included; nothing is drawn or spent."""
         seen = digest, stamps(config)
         try:
@@ -110,11 +110,11 @@ class Spending:
 class Confirmations:
     """Checks by config, and confirmations that are each good for one run of one text."""
 
-    _checks: dict[str, tuple[str, Future[Checked]]] = field(default_factory=dict)
+    _checks: dict[str, tuple[str, Future[_Checked]]] = field(default_factory=dict)
     _given: dict[str, tuple[str, str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def check(self, name: str, config: Config, digest: str) -> Future[Checked]:
+    def check(self, name: str, config: Config, digest: str) -> Future[_Checked]:
         """Check a config in a thread of its own, unless that is being done.
 
         The thread ends with the program: what it reads is not waited for.
@@ -123,12 +123,12 @@ class Confirmations:
             text, found = self._checks.get(name, ("", None))
             if found is not None and text == digest and not found.done():
                 return found
-            made: Future[Checked] = Future()
+            made: Future[_Checked] = Future()
             self._hold(self._checks, name, (digest, made))
 
         def work() -> None:
             try:
-                made.set_result(Checked.of(config, digest))
+                made.set_result(_Checked.of(config, digest))
             except BaseException as error:  # a panic of polars too: for whoever asks
                 made.set_exception(error)
 
@@ -140,7 +140,7 @@ class Confirmations:
         found = self._last(name)
         return found is not None and not found.done()
 
-    def checked(self, name: str, config: Config, digest: str) -> Checked | None:
+    def checked(self, name: str, config: Config, digest: str) -> _Checked | None:
         """What was found of this very text and these files; None where it was of others.
 
         A fault of the check itself is raised once: it is not that of another text or other files.
@@ -155,7 +155,7 @@ class Confirmations:
         found = last.result()
         return found if found.seen == (digest, stamps(config)) else None
 
-    def _last(self, name: str) -> Future[Checked] | None:
+    def _last(self, name: str) -> Future[_Checked] | None:
         with self._lock:
             return self._checks.get(name, ("", None))[1]
 

@@ -24,7 +24,7 @@ from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.ledger import declared_total
 from headcount.schema.bins import NAMED
 from headcount.studio.app import Asked, Studio, require
-from headcount.studio.listing import ledgers_among, plain_files
+from headcount.studio.start import ledgers_among, plain_files
 from headcount.typed import from_table
 
 MISSING = {

@@ -14,7 +14,7 @@ from headcount.errors import ConfigError
 from headcount.files import POSIX, open_own, stranger
 
 if TYPE_CHECKING:
-    from headcount.config.settings import Config
+    from headcount.config.load import Config
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Folder:
 
     def confine(self, config: Config) -> Config:
         """The same config, when every file that it names is inside the folder."""
-        from headcount.config.settings import paths_in
+        from headcount.config.load import paths_in
 
         if "://" in (config.run.workspace or ""):
             raise self._refused(str(config.run.workspace), "a path outside")

@@ -9,8 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from headcount.comparison.settings import Settings
-from headcount.config.load import config_to_json
-from headcount.config.settings import Config
+from headcount.config.load import Config, config_to_json
 from headcount.domain import Domain
 from headcount.files import from_json
 from headcount.report.directory import MANIFEST

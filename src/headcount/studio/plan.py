@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -12,13 +18,14 @@ from headcount.config.edit import (
     add_case,
     drop_case,
     parts_of,
+    parts_of_chain,
     put_loss,
     take_case,
 )
-from headcount.config.settings import Config
+from headcount.config.load import Config
 from headcount.domain import Domain
 from headcount.errors import ConfigError, did_you_mean
-from headcount.files import write_text_atomic
+from headcount.files import to_toml, write_text_atomic
 from headcount.mechanisms import Chain
 from headcount.privacy import Ledger
 from headcount.privacy.ledger import outlook
@@ -26,7 +33,6 @@ from headcount.privacy.loss import exact
 from headcount.run.protect import key_kind_of
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.known import FinishedComparison, comparison_folder
-from headcount.studio.rehearsal import Rehearsal, rehearsal_outcome
 from headcount.studio.wanted import (
     STEPS,
     cards_of,
@@ -36,6 +42,72 @@ from headcount.studio.wanted import (
     ways_in,
     with_amount,
 )
+
+PEOPLE, LEAF = 4000, "block"
+"""How many people are made up, and what their smallest places are called."""
+
+
+@dataclass(frozen=True)
+class _Rehearsal:
+    """A config for the rehearsal of one way to protect: of other settings, another.
+
+    where
+        case   the way among those of the rehearsal
+        name   of its file
+    """
+
+    case: str
+    name: str
+    text: str
+
+    @classmethod
+    def of(cls, config: str, case: str, way: Chain) -> _Rehearsal:
+        """Of a case of a config, or of its own method."""
+        case = case or "own"
+        called = "".join(c if c.isascii() and c.isalnum() else "-" for c in case)[:40]
+        parts = parts_of_chain(way.for_a_trial().parts)
+        version = sha256(json.dumps(parts).encode()).hexdigest()[:6]
+        stem = f"rehearse-{Path(config).stem}-{called}-{version}"
+        return cls(case, f"{stem}.toml", _rehearsal_text(case, parts, out=f"runs/{stem}"))
+
+
+def _rehearsal_text(name: str, parts: Iterable[dict[str, Any]], *, out: str) -> str:
+    """A config with a method on made-up people, to be compared with no protection and attacked.
+
+    where
+        parts   the tables of the method
+        out     where a run of it would go
+    """
+    # Places have other names there. As a case besides, so that no other method is compared.
+    method = [{**part, "level": LEAF} if "level" in part else part for part in parts]
+    tables = {
+        "population": {"kind": "towns", "people": PEOPLE},
+        "mechanism": method,
+        "case": [{"name": name, "mechanism": method}],
+        "run": {"out": out},
+    }
+    return "# A rehearsal: the method of another config on made-up people.\n" + to_toml(tables)
+
+
+def _rehearsal_outcome(memo: str, name: str) -> str:
+    """What a comparison found of a case, in a sentence or two, from its table ``memo``."""
+    row = next((one for one in csv.DictReader(memo.splitlines()) if one["case"] == name), None)
+    if row is None:
+        return "It does not fit made-up people."
+    said = []
+    if row["found_percent"]:
+        found, guess = float(row["found_percent"]), float(row["guess_percent"] or "nan")
+        said.append(
+            "An attacker who knows where everybody lives, and their sex and age, names "
+            f"{found:.1f} % of them rightly ({guess:.1f} % by a guess from the place alone)."
+        )
+    else:
+        said.append("No attack could be made.")
+    if row["leaf_percent"]:
+        said.append(f"Totals of the smallest places are off by {float(row['leaf_percent']):.1f} %.")
+    if float(row.get("withheld_people_percent") or 0):
+        said.append(f"{float(row['withheld_people_percent']):.1f} % of people are withheld.")
+    return " ".join(said)
 
 
 def show(studio: Studio, asked: Asked) -> Response:
@@ -54,7 +126,7 @@ def show(studio: Studio, asked: Asked) -> Response:
         cards=cards,
         faults={one.name: studio.said(one.fault) for one in cards if one.fault},
         rehearsed={
-            name: _rehearsed(studio, Rehearsal.of(asked.config, name, way))
+            name: _rehearsed(studio, _Rehearsal.of(asked.config, name, way))
             for name, way in ways_in(config).items()
         },
         choice=config.choice,
@@ -128,7 +200,7 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
     ways, case = ways_in(studio.texts.load(asked.config)), asked.field("case")
     if case not in ways:
         raise ConfigError("rehearsal", found=repr(case), expected=did_you_mean(case, ways))
-    made = Rehearsal.of(asked.config, case, ways[case])
+    made = _Rehearsal.of(asked.config, case, ways[case])
     path = studio.folder.inside(made.name)
     if not path.exists():
         write_text_atomic(path, made.text)
@@ -136,10 +208,10 @@ def rehearse(studio: Studio, asked: Asked) -> Response:
     return studio.go("/compare", config=made.name)
 
 
-def _rehearsed(studio: Studio, rehearsal: Rehearsal) -> str:
+def _rehearsed(studio: Studio, rehearsal: _Rehearsal) -> str:
     """How risky the rehearsal of a method was, if there was one. Nobody in it is real."""
     if studio.folder.read(rehearsal.name) != rehearsal.text:
         return ""
     out = comparison_folder(studio.texts, rehearsal.name, Settings())
     found = FinishedComparison(studio.folder, out)
-    return rehearsal_outcome(found.read("tables/memo.csv"), rehearsal.case) if found.there else ""
+    return _rehearsal_outcome(found.read("tables/memo.csv"), rehearsal.case) if found.there else ""

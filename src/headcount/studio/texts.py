@@ -16,13 +16,13 @@ from headcount.studio.folder import Folder
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
-    from headcount.config.settings import Config
+    from headcount.config.load import Config
 
 MOST_UNDO = 200
 
 
 @dataclass(frozen=True)
-class Text:
+class _Text:
     """A config as it was read, by which an edit says what it is based on."""
 
     name: str
@@ -49,14 +49,14 @@ class Texts:
     _edits: dict[Path, list[tuple[bytes, bytes]]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
 
-    def read(self, name: str) -> Text:
+    def read(self, name: str) -> _Text:
         """The text of a config, whether or not it is a good one."""
         path = self.folder.inside(name)
         if path.suffix != ".toml" or not path.is_file():
             raise ConfigError(name, found="no such config", expected="a .toml file in the folder")
         if path.stat().st_size > MOST_BYTES:
             raise ConfigError(name, found="a large file", expected=f"at most {MOST_BYTES:,} bytes")
-        read = Text(name, path, path.read_bytes())
+        read = _Text(name, path, path.read_bytes())
         try:
             read.text  # noqa: B018 - only whether there is one
         except UnicodeDecodeError:
@@ -69,18 +69,18 @@ class Texts:
 
         return self.folder.confine(load_config(self.read(name).path, only_if=only_if))
 
-    def can_undo(self, text: Text) -> bool:
+    def can_undo(self, text: _Text) -> bool:
         """Whether there is an edit to take back, and the text is still as that edit left it."""
         edits = self._edits.get(text.path, [])
         return bool(edits) and edits[-1][1] == text.content
 
-    def overtaken(self, text: Text) -> bool:
+    def overtaken(self, text: _Text) -> bool:
         """Whether the text was changed elsewhere after an edit made here."""
         return bool(self._edits.get(text.path)) and not self.can_undo(text)
 
     def save(
         self, name: str, new: str, *, based_on: str, first: Callable[[], object] | None = None
-    ) -> Text:
+    ) -> _Text:
         """Replace a text by another that is a good config; refused if it has changed meanwhile.
 
         ``first`` is done before it is replaced, and not for a text that is refused.
@@ -111,7 +111,7 @@ class Texts:
         *,
         based_on: str,
         first: Callable[[], object] | None = None,
-    ) -> Text:
+    ) -> _Text:
         """Change values of a config, as ``save`` does; comments and order stay as they are."""
         from headcount.config.edit import edited
 
@@ -120,7 +120,7 @@ class Texts:
             new = edited(old.text, change, source=name)
             return self.save(name, new, based_on=based_on, first=first)
 
-    def undo(self, name: str, *, based_on: str) -> Text:
+    def undo(self, name: str, *, based_on: str) -> _Text:
         """Take back the last edit, unless somebody has changed the file since."""
         with self._lock:
             old = self.unchanged(name, based_on)
@@ -136,7 +136,7 @@ class Texts:
             write_bytes_atomic(old.path, before)
             return self.read(name)
 
-    def unchanged(self, name: str, based_on: str) -> Text:
+    def unchanged(self, name: str, based_on: str) -> _Text:
         """The text of a config, which must be the one that a page has shown."""
         old = self.read(name)
         if old.version != based_on:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, inf, isinf, log10
 from typing import Any
 
-from headcount.config.settings import Config
+from headcount.config.load import Config
 from headcount.domain import Domain
 from headcount.errors import ConfigError, HeadcountError
 from headcount.mechanisms import Chain, ChainDesign
@@ -84,7 +84,7 @@ class Reach:
         return f"{self.level}: {self.query}"
 
 
-def reaches(design: ChainDesign) -> list[Reach]:
+def _reaches(design: ChainDesign) -> list[Reach]:
     """What a plan expects, before anything is spent and without a look at any person."""
     return [
         Reach(one.level, one.query, None if isinf(one.within) else one.within)
@@ -101,7 +101,7 @@ def _amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> 
 
     def beyond(at: float) -> float:
         """How far the error is beyond what was asked for, as a logarithm."""
-        found = reaches(with_amount(chain, _rounded(10**at)).on(domain))
+        found = _reaches(with_amount(chain, _rounded(10**at)).on(domain))
         one = next((one for one in found if one.name == target), None)
         if one is None or one.people is None or (one.people == 0 and at < MOST_NOISY):
             raise ConfigError("accuracy", found=repr(target), expected="answers that have noise")
@@ -176,7 +176,7 @@ def _card(name: str, chain: Chain, config: Config, domain: Domain) -> _MethodCar
     try:
         design = chain.on(domain)
         promise = design.promise(key_kind_of(config))
-        return replace(made, guarantee=promise, rows=tuple(reaches(design)))
+        return replace(made, guarantee=promise, rows=tuple(_reaches(design)))
     except HeadcountError as error:
         return replace(made, fault=error)
 
@@ -231,7 +231,7 @@ def dialled(
         amount = exact(asks["amount"], name=currency)
     chain = saved if amount is None else with_amount(saved, amount)
     design = chain.on(domain)
-    rows = tuple(reaches(design))
+    rows = tuple(_reaches(design))
     noisy = [one for one in rows if one.people]
     return _Dialled(
         currency,

@@ -38,8 +38,7 @@ from headcount.geography import Geography
 from headcount.mechanisms import Context
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
-from headcount.storage import Storage
-from headcount.storage.numbers import StoredFloats, store_floats
+from headcount.storage import Storage, StoredFloats, store_floats
 from headcount.tabulate import CELLS, every_cell
 from headcount.topdown._estimate import LevelPlan
 from headcount.topdown.accuracy import components_of, filled_from_below, noise_tree

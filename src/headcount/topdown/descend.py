@@ -22,8 +22,7 @@ from headcount.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
-from headcount.storage import Storage
-from headcount.storage.numbers import StoredNumbers, store_numbers
+from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.tabulate import Query
 from headcount.tabulate.counts import add_up
 from headcount.topdown._estimate import (

@@ -30,8 +30,7 @@ from headcount.noise import Law, Noise, Stream, TwoSidedGeometric
 from headcount.noise.source import DrawPositions
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
-from headcount.storage import Storage
-from headcount.storage.numbers import StoredNumbers, store_numbers
+from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.tabulate import CELLS, Counts
 from headcount.topdown import _kernels as kernels
 from headcount.topdown._estimate import SparseRows

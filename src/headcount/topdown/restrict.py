@@ -22,7 +22,7 @@ from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms import LIVING_QUARTERS, PEOPLE, Preserved
 from headcount.schema import Recode, Schema
-from headcount.storage.numbers import StoredNumbers
+from headcount.storage import StoredNumbers
 from headcount.tabulate import Counts, Query
 from headcount.topdown._bounds_table import group_name, read_bounds
 from headcount.topdown._neighbours import refuse_fixed_total

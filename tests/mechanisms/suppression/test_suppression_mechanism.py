@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from headcount.attacks.intervals import UNKNOWN
-from headcount.attacks.knowledge import hold, knowledge_of_release
+from headcount.attacks.knowledge import _hold, knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluation.suppressed import audit_release
@@ -104,7 +104,7 @@ def test_the_attacker_reads_a_0_as_a_range_and_a_withheld_table_as_unknown(count
     values = all_values(counts, find_tables(("P1", "P2", "P3", "P4", "P12"), SCHEMA))
     for where, one in by_name(released.published).items():
         units = np.arange(len(one.value))
-        low, high = hold(one).bounds(units)
+        low, high = _hold(one).bounds(units)
         truth = values[where]
         assert (low <= truth).all()
         assert (truth <= high).all()
@@ -118,7 +118,7 @@ def test_single_withheld_cells_are_unknown_and_the_others_exact(counts, compleme
     values = all_values(counts, find_tables(("P1", "P2", "P3", "P4"), SCHEMA), lowest="tract")
     some = 0
     for where, one in by_name(complemented.published).items():
-        low, high = hold(one).bounds(np.arange(len(one.value)))
+        low, high = _hold(one).bounds(np.arange(len(one.value)))
         assert (high[one.withheld] >= UNKNOWN).all()
         assert (low[one.withheld] == 1).all()  # the attacker has read that zeros are published
         assert np.array_equal(low[~one.withheld], values[where][~one.withheld])

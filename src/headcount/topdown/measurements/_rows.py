@@ -22,8 +22,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.geography import find_units
-from headcount.storage import Storage
-from headcount.storage.numbers import StoredNumbers, store_numbers
+from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.topdown.measurements.form import opened, refuse_other_columns, rows_of
 
 GEOCODE, NAME, SHAPE, VALUE = "geocode", "query_name", "query_shape", "value"
