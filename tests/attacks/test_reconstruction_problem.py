@@ -131,7 +131,7 @@ def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monke
     answers = {"impossible": Solved(None, True), "late": Solved(None, False)}
     for order, proven in ((("late", "impossible"), True), (("late", "late"), False)):
         given = iter(order)
-        monkeypatch.setattr(_problem, "ask", lambda *_, given=given, **__: answers[next(given)])
+        monkeypatch.setattr(_problem, "_ask", lambda *_, given=given, **__: answers[next(given)])
         found = solve(settled, Effort(largest=0))
         assert found.x is None
         assert found.proven is proven
