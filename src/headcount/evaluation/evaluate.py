@@ -93,7 +93,7 @@ def named(text: str) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True)
-class _NotComputed:
+class NotComputed:
     """A metric or attack that was left out, and why."""
 
     name: str
@@ -111,7 +111,7 @@ class Evaluation:
     """
 
     findings: tuple[Finding, ...]
-    not_computed: tuple[_NotComputed, ...] = ()
+    not_computed: tuple[NotComputed, ...] = ()
     public: bool = False
 
     def __repr__(self) -> str:
@@ -181,16 +181,16 @@ def evaluate(
         truth = truth.on(release)
     release = known_release(release)
     findings: list[Finding] = []
-    left_out: list[_NotComputed] = []
+    left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():
         try:
             with METRICS.naming(metric):
                 if support := metric.supports(release, truth):
                     findings.append(metric.compute(release, truth, progress=progress))
                 else:
-                    left_out.append(_NotComputed(metric.name, support.why_not))
+                    left_out.append(NotComputed(metric.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(_NotComputed(metric.name, str(error)))
+            left_out.append(NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for kind in progress(attacks, what="Attacks", total=len(attacks)):
         try:
@@ -198,9 +198,9 @@ def evaluate(
                 if support := kind.supports(release.unweighted()):
                     findings.append(attack(release, truth, kind, engine=engine))
                 else:
-                    left_out.append(_NotComputed(kind.name, support.why_not))
+                    left_out.append(NotComputed(kind.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(_NotComputed(kind.name, str(error)))
+            left_out.append(NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)
 
 

@@ -72,7 +72,8 @@ class Finding(ABC):
             object.__setattr__(self, name, text.replace("{counted}", self.counted))
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"  # no number: it was computed from the truth
+        name = type(self).__name__.lstrip("_")
+        return f"<{name}>"  # no number: it was computed from the truth
 
     @abstractmethod
     def figure(self) -> Figure:
