@@ -170,7 +170,7 @@ def _least(solver: Any, column: int, cost: float, cell: int) -> float:
     if status == highspy.HighsModelStatus.kInfeasible:
         raise _contradiction(cell)
     if status != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(f"HiGHS: found status {status}, expected a bound of an interval")
+        raise SolverError(f"HiGHS ended with status {status}, without a bound of the interval")
     return float(value)
 
 

@@ -162,9 +162,8 @@ def _refused(directory: RunDirectory, error: TruthError) -> RunError:
     """Write the details to ``internal/``; the error names the file."""
     where = directory.note_refusal(str(error))
     return RunError(
-        f"{directory.path}: found data that the mechanism refuses, expected data within their "
-        f"bounds; {where} says where to look. That a run was refused is itself a function of the "
-        f"data: for the curator only"
+        f"{directory.path}: the data violate a bound of the mechanism. Details (confidential) are "
+        f"in {where}. Do not publish that this run failed: it reveals something about the data."
     )
 
 

@@ -163,7 +163,7 @@ class Jobs:
         """Refuse to change what a job is working on."""
         job = self._jobs.get(about)
         if job is not None and job.running:
-            raise RunError(f"{what}: found a run at work on it, expected none: stop the run first")
+            raise RunError(f"{what}: a run is at work on it. Stop the run first.")
 
     def close(self) -> None:
         """Stop everything."""

@@ -132,8 +132,11 @@ def _bound(
 
 def parameters_are_plain_and_frozen(part: Any, example: ContractExample | None = None) -> None:
     """A frozen dataclass of numbers, words and paths: nothing in it can hold the truth."""
-    _require(dataclasses.is_dataclass(part), "found no dataclass, expected one with frozen=True")
-    _require(part.__dataclass_params__.frozen, "found a dataclass that can be changed")
+    _require(dataclasses.is_dataclass(part), "it is no dataclass; make it one with frozen=True")
+    _require(
+        part.__dataclass_params__.frozen,
+        "its dataclass can be changed; make it one with frozen=True",
+    )
     _require(bool(_NAME.fullmatch(part.name)), f"name {part.name!r} is not words with hyphens")
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)

@@ -318,7 +318,7 @@ def _solved_somehow(program: Program) -> Floats | None:
             continue
         if found is not None:
             return found
-        _log.warning("topdown: making room: HiGHS: found no solution, expected one")
+        _log.warning("topdown: making room: HiGHS has found no solution")
     return None
 
 
