@@ -139,7 +139,7 @@ def test_what_a_run_left_that_was_killed_while_it_read_is_removed(tmp_path: Path
             close_run(tmp_path / "out", why=WHY)  # it is still at work
         copy = shutil.copytree(own, internal / "handed-killed")
         assert RunDirectory(tmp_path / "out").left_of_reading()
-    with pytest.raises(RunError, match=r"before it had an id or spent anything\. Leave out --run-i"):
+    with pytest.raises(RunError, match=r"before it had an id or spent anything\. Leave out"):
         close_run(tmp_path / "out", why=WHY, run_id="0" * 16)
     said = close_run(tmp_path / "out", why=WHY).sentence()
     assert said.startswith("no run had begun: nothing was spent or drawn. Files that were left")
