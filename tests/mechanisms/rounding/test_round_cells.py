@@ -223,7 +223,7 @@ def test_what_is_said_of_a_published_count_is_true_of_all_counts_that_become_it(
     low, high = off.ends(published, inner=detail, total=~detail, unknown=-1)
     assert low.tolist() == [min(behind[a]) for a in behind]
     # Of a detailed count of one base no more is said than of one that is rounded like all others.
-    exact = {a: a + off.up if small_only and a == base else max(behind[a]) for a in behind}
+    exact = {a: a + (off.up or 0) if small_only and a == base else max(behind[a]) for a in behind}
     assert high.tolist() == list(exact.values())
     assert off.multiples_of == (1 if small_only or how == How.MIDPOINT else base)
 
