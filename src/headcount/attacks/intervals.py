@@ -1,4 +1,4 @@
-"""How closely counts can be worked out from tables that add up: bound propagation, then programs.
+"""Feasibility intervals of withheld cells: bound propagation, then linear and integer programs.
 
 What is known of each cell is a range, and the relations of the cells (a total is the sum of its
 parts) make it narrower. ``tighten`` is *bound propagation*, one relation at a time; ``intervals``

@@ -1,4 +1,4 @@
-"""A rehearsal before any loss: a release of nobody, in a few of the places, made and read again.
+"""Dry run before any loss: a release of nobody, in a few of the places, made and read again.
 
 What can fail for a reason that is known beforehand (names, levels, settings, formats, what is
 published) fails here, by the same steps that make the release. Nothing of the data has a part but

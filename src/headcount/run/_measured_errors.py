@@ -1,4 +1,4 @@
-"""Errors of a release by the measurements that it was made from: no truth, no assumption of bias.
+"""Stein's unbiased risk estimate (SURE) of a release's errors, from its noisy measurements.
 
 Let t be a true count, r the released one, and y = t + e the best linear estimate of it from the
 same noisy answers, which is unbiased. Then

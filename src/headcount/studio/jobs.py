@@ -1,4 +1,4 @@
-"""Long work beside a program: an ordinary command in a process of its own, and how far it is.
+"""Background jobs of the studio: one subprocess per command, with progress.
 
 What a job makes is in the run directory, and the same command resumes it; here is only what the
 process says while it works. A job ends with the program that started it.

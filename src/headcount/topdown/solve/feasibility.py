@@ -1,4 +1,4 @@
-"""Is there any answer at all? If not, which constraints stand in the way."""
+"""Feasibility of a parent's constraints; in an infeasible one, those in conflict."""
 
 from __future__ import annotations
 
