@@ -105,7 +105,7 @@ def _refuse_in_release(place: str, path: Path) -> None:
 
 def make_release(
     data: Tabulated,
-    mechanism: Chain,
+    design: ChainDesign,
     noise: Noise,
     *,
     folder: Path,
@@ -118,11 +118,13 @@ def make_release(
     """Protect people, and write all that is published of them.
 
     where
+        design    of the mechanism on the domain of these people
         folder    of the release
         curator   for the curator's account, which is never published
         receipt   what is said of a release
     """
-    release = protect(data, mechanism, noise, context=context)
+    mechanism = design.chain
+    release = protect(data, mechanism, noise, context=context, design=design)
     more = [
         path
         for kind, publication in publications.items()
@@ -246,7 +248,7 @@ def rehearse(
         )
         made = make_release(
             Tabulated.of(people),
-            mechanism.for_a_rehearsal(),
+            mechanism.for_a_rehearsal().on(people.domain),
             noise,
             folder=place,
             curator=folder,
