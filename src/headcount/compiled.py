@@ -1,4 +1,4 @@
-"""Loops that numba compiles, and Python runs as they stand while that would take longer.
+"""Just-in-time compilation of loops: numba where it pays, plain Python where it would not.
 
 Compiling takes seconds for each loop, and loading numba half a second. So
 

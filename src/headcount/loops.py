@@ -1,4 +1,4 @@
-"""Loops as numba makes, keeps and loads them; see ``compiled.py``. Import late: loads numba."""
+"""Compiles loops with numba and caches them; see ``compiled.py``. Import late: loads numba."""
 
 from __future__ import annotations
 

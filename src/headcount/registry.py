@@ -136,7 +136,7 @@ class Registry:
                 and value.__dict__.get(self.tag) == name
             ):
                 return value
-        raise ImportError(f"{module.__name__}: found no class with {self.tag} = {name!r}")
+        raise ImportError(f"{module.__name__} has no class with {self.tag} = {name!r}")
 
     def origin(self, name: str) -> _Origin | None:
         """Where a part comes from; None for ours."""

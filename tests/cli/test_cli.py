@@ -247,6 +247,7 @@ def test_protect_says_how_many_counts_are_negative(town: Path, headcount: Headco
     assert negative > 0
     # five tracts, six cells of which one is impossible
     assert f"Below 0: {negative} of 25 counts at 'tract'." in answer.out
+    assert "Do not replace such counts with 0: totals would become too high." in answer.out
     receipt = json.loads((town / "out/release/receipt.json").read_text())
     assert receipt["negative_counts"] == {"tract": {"counts": 25, "negative": negative}}
     answer = headcount("protect", write_config(town, mechanism='name = "identity"', out="same"))

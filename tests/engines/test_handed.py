@@ -139,13 +139,13 @@ def test_a_wrong_bit_in_what_is_handed_over_is_found_before_it_is_unpickled(work
     flip(tmp_path / name)
     if not name.startswith("result"):
         made.do(second)
-    with pytest.raises(RunError, match=f"{name}: found other bytes than were written, expected th"):
+    with pytest.raises(RunError, match=f"{name}: this file is not as it was written"):
         made.take(second)
 
 
 def test_a_result_that_is_not_there_is_named(work):
     made, second = work
-    with pytest.raises(RunError, match="result-0-1: found no file, expected the result of a piece"):
+    with pytest.raises(RunError, match="result-0-1: the result of a piece of work is gone"):
         made.take(second)
     made.do(second)
     assert made.take(second) == 10

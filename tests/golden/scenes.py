@@ -1,6 +1,6 @@
 """Cases as configs, the ways in which a release of each is made, and what it holds as text.
 
-Everything is reached by doors that users have (configs, ``hc.protect``, ``hc.protect`` ...), so
+Everything is reached by doors that users have (configs, ``hc.protect``, ``hc.estimate`` ...), so
 that whoever renames or moves what is behind them need not change these tests.
 """
 

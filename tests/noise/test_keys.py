@@ -67,7 +67,7 @@ def test_key_of_a_release_is_never_shown_pickled_or_logged(caplog, tmp_path):
         assert not shows(text, key)
     for thing in (key, noise, [key], {"n": noise}):
         for work in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(PrivacyError, match="expected other processes to read it"):
+            with pytest.raises(PrivacyError, match="Other processes read it with load_run_key"):
                 work(thing)
     path = tmp_path / "key"
     save_run_key(key, path)
@@ -90,7 +90,7 @@ def test_a_record_that_holds_a_key_cannot_be_spelled_out():
     class Record:
         key: RunKey
 
-    with pytest.raises(PrivacyError, match="expected other processes to read it"):
+    with pytest.raises(PrivacyError, match="Other processes read it with load_run_key"):
         asdict(Record(RunKey.from_os()))
 
 

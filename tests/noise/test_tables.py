@@ -195,7 +195,7 @@ def test_threads_build_the_same_tables():
 def test_uncertified_floor_is_refused(monkeypatch):
     """With too few digits a floor cannot be certified, and no table is better than a wrong one."""
     monkeypatch.setattr(tables, "_PRECISIONS", (40, 60))
-    with pytest.raises(PrivacyError, match="not separated from an integer by 60 bits, expected a"):
+    with pytest.raises(PrivacyError, match="too near to an integer for 60 bits"):
         certify_thresholds(DiscreteGaussian(Fraction(10)), bits=63, limit=1000)
     monkeypatch.setattr(tables, "_PRECISIONS", (40, 60, 192))
     assert certify_thresholds(DiscreteGaussian(Fraction(10)), bits=63, limit=1000) is not None

@@ -163,7 +163,10 @@ with RunDirectory(Path(sys.argv[1])).held():
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match="found another process at work here"), directory.held():
+        with (
+            pytest.raises(RunError, match="another process is at work on this run"),
+            directory.held(),
+        ):
             pytest.fail("two processes hold one run")
         other.communicate("go\n")
     with directory.held():

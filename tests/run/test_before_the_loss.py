@@ -108,7 +108,7 @@ def test_counts_whose_sum_over_the_parts_wraps_are_refused_to_the_curator_only(t
         'geography = { columns = ["county", "tract"] }'
     )
     said = refused(town, 'name = "averaged"\nepsilon = 1\nparts = 4', population=population)
-    assert "found data that the mechanism refuses" in said
+    assert "the data violate a bound of the mechanism" in said
     why = (town / "refused/internal/refused.txt").read_text()
     assert "averaged: parts: found counts whose sum over the parts passes 63 bits" in why
     assert str(2**61) not in why + said

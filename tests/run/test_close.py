@@ -139,6 +139,8 @@ def test_what_a_run_left_that_was_killed_while_it_read_is_removed(tmp_path: Path
             close_run(tmp_path / "out", why=WHY)  # it is still at work
         copy = shutil.copytree(own, internal / "handed-killed")
         assert RunDirectory(tmp_path / "out").left_of_reading()
+    with pytest.raises(RunError, match=r"before it had an id or spent anything\. Leave out"):
+        close_run(tmp_path / "out", why=WHY, run_id="0" * 16)
     said = close_run(tmp_path / "out", why=WHY).sentence()
     assert said.startswith("no run had begun: nothing was spent or drawn. Files that were left")
     assert not copy.exists()
@@ -155,7 +157,7 @@ def test_a_run_that_ends_leaves_the_work_of_another_process_alone(stuck: Path):
 
 
 def test_a_reason_is_needed(stuck: Path):
-    with pytest.raises(RunError, match="found no reason, expected why the run is closed"):
+    with pytest.raises(RunError, match="say why the run is closed"):
         close_run(stuck / "out", why=" ")
     assert spend_of(stuck).state is SpendState.DRAWN
 
@@ -243,7 +245,7 @@ def test_a_run_named_by_hand_must_be_on_the_ledger_and_of_this_config(
         close_run(out, why=WHY, run_id=second.run_id)
     with pytest.raises(PrivacyError, match="found no such run, expected one in this ledger"):
         close_run(out, why=WHY, run_id="0" * 16)
-    with pytest.raises(RunError, match=r"expected the run's id \(--run-id\) with a ledger"):
+    with pytest.raises(RunError, match="Say with --run-id which run of the ledger this is"):
         close_run(out, why=WHY, ledger=ledger)
     with pytest.raises(RunError, match=f"found run {second.run_id}, expected run {first.run_id}"):
         close_run(damaged / "two", why=WHY, run_id=first.run_id)
@@ -258,7 +260,7 @@ def test_a_run_id_without_any_ledger_is_refused(tmp_path: Path, monkeypatch: pyt
     write_town(tmp_path)
     interrupted(write_config(tmp_path), monkeypatch, at="write_release")
     (tmp_path / "out/internal/run.json").write_text("")
-    with pytest.raises(RunError, match="found a run id and no ledger, expected the ledger to mark"):
+    with pytest.raises(RunError, match=r"config names no ledger\. Say with --ledger which"):
         close_run(tmp_path / "out", why=WHY, run_id="0" * 16)
     assert (tmp_path / "out/internal/run.key").exists()
 

@@ -165,7 +165,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_before_noise(
 
 def test_a_run_at_work_refuses_a_second(town: Path):
     directory = RunDirectory(town / "out")
-    with directory.held(), pytest.raises(RunError, match="found another process at work here"):
+    with directory.held(), pytest.raises(RunError, match="another process is at work on this run"):
         protect_run(write_config(town))
     assert directory.facts() is None
 
@@ -182,7 +182,7 @@ def test_two_commands_at_once_make_one_release(town: Path):
     codes = [racer.returncode for racer in racers]
     assert 0 in codes, said
     for code, text in zip(codes, said, strict=True):
-        assert code == 0 or (code == 2 and "found another process at work here" in text)
+        assert code == 0 or (code == 2 and "another process is at work on this run" in text)
     (spend,) = ledger.history("town")
     assert spend.state is SpendState.COMPLETE
     read_release(town / "out/release")

@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 
 from headcount.config.load import load_config
+from headcount.domain import Domain
 from headcount.errors import InputError, RunError
-from headcount.mechanisms import Chain, Geometric, Identity, protect
+from headcount.mechanisms import Chain, ChainDesign, Geometric, Identity, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
@@ -491,3 +492,17 @@ def test_a_folder_may_move_while_its_run_is_unfinished(
     (moved / "schema.toml").write_text(SCHEMA)
     protect_run(moved / "config.toml")
     assert read_receipt(moved / "out/release")["run_id"] == facts.run_id
+
+
+def test_a_run_makes_the_design_of_its_mechanism_once(town: Path, monkeypatch: pytest.MonkeyPatch):
+    """And that of its rehearsal, which is of nobody in a few places."""
+    asked = []
+    bound = Chain.on
+
+    def counting(chain: Chain, domain: Domain) -> ChainDesign:
+        asked.append(domain)
+        return bound(chain, domain)
+
+    monkeypatch.setattr(Chain, "on", counting)
+    protect_run(write_config(town))
+    assert len(asked) == len(set(map(id, asked))) == 2

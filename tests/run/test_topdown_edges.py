@@ -108,7 +108,7 @@ def test_two_engines_on_one_run_directory(tmp_path: Path):
     make_ledger(tmp_path)
     config = write_config(tmp_path, mechanism=TOPDOWN, run=f"{LEDGER}\n{RUN}")
     directory = RunDirectory(tmp_path / "out")
-    with directory.held(), pytest.raises(RunError, match="found another process at work here"):
+    with directory.held(), pytest.raises(RunError, match="another process is at work on this run"):
         protect_run(config, engine="spark")
     protect_run(config, engine="local")
     assert protect_run(config, engine="spark") == directory.path  # complete: nothing to do

@@ -349,7 +349,7 @@ def test_a_value_in_a_bad_file_is_shown_only_after_the_banner_was_accepted(clien
         text = html.unescape(client.get(path, **asked).text)
         assert value not in text
         assert f"<pre>{said}expected " in text
-        assert "What stands in the data is shown when you have accepted" in text
+        assert "Accept the confidentiality notice to see values" in text
         gate = client.form(path, "/accept", **asked)
         assert client.post("/accept", **gate).at == f"{path}?{urlencode(asked)}"
         assert f"found '{value}'" in html.unescape(client.get(path, **asked).text)

@@ -125,7 +125,7 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     # While it works, the config stays as it was confirmed.
     version = client.studio.texts.read(odd).version
     refused = client.post("/plan/save", config=odd, version=version, amount="0.1")
-    assert "found a run at work on it, expected none: stop the run first" in refused.text
+    assert "a run is at work on it. Stop the run first." in refused.text
     job.process.send_signal(signal.SIGCONT)
     text = wait(client, f"./{odd}")
     assert "The release is complete, and its key is destroyed." in text
@@ -205,7 +205,7 @@ def test_a_run_that_can_never_complete_is_given_up_with_a_reason(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ):
     unfinished(client, monkeypatch)
-    assert "found no reason" in client.post("/run/close", config=NAME, why=" ").text
+    assert "say why the run is closed" in client.post("/run/close", config=NAME, why=" ").text
     page = client.post("/run/close", config=NAME, why="the disk is full")
     assert "closed; its key is destroyed; its spend on" in page.text
     assert "Given up" in client.get("/run", config=NAME).text
@@ -237,7 +237,7 @@ def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
         file.write(b"\nA;A1;m;7;x;ledig")
     assert client.get("/run/confirm", config=NAME).at == again
     refused = client.post("/run/start", config=NAME, once=confirmation(page))
-    assert "found other data than were checked" in refused.text
+    assert "the data are not those that were checked" in refused.text
     assert client.studio.jobs.find(f"protect {NAME}") is None
 
 

@@ -224,7 +224,7 @@ with RunDirectory(Path(sys.argv[1])).held():
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match="found another process at work"), directory.held():
+        with pytest.raises(RunError, match="another process is at work"), directory.held():
             pytest.fail("two processes hold one run")
         other.kill()
         other.wait()

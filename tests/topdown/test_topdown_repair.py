@@ -224,7 +224,7 @@ def test_a_programme_that_takes_too_long_asks_for_more_room_or_for_any_counts(mo
 
     def late(program, *, nodes=0, here=False):
         if nodes < mip.ENDLESS:
-            raise mip.SolverError("HiGHS: found status 'Solution limit reached'")
+            raise mip.SolverError("HiGHS ended with status 'Solution limit reached'")
         assert not program.cost.any()
         return solves(program)
 
@@ -282,7 +282,7 @@ def test_the_last_resort_does_without_a_worker_that_always_aborts(monkeypatch, c
     found = tree_of.plan(1, WHOLE, 0, now)
     assert found is not None
     assert found.counts[1].tolist() == [[1], [2]]
-    said = "topdown: making room: HiGHS: found its process ended, expected an answer"
+    said = "topdown: making room: the process of HiGHS ended without an answer"
     assert [one.getMessage() for one in caplog.records] == [said] * 2
 
 

@@ -256,7 +256,7 @@ def changed_tables(release: Release) -> Support:
     if not isinstance(release, TablesRelease):
         return Support("the release publishes counts, not tables whose counts were changed")
     if not release.changed:
-        return Support("the tables withhold cells: every count that they publish is as it is")
+        return Support("these tables withhold cells, but do not change counts")
     if not adding_tables(release):
         return Support("no table adds up: the groups of each overlap")
     return SUPPORTED

@@ -218,8 +218,7 @@ class _Model:
             found = run_here(program)
             if found.status not in DONE or found.x is None or found.dual is None:
                 raise SolverError(
-                    f"HiGHS: found status {found.status!r} for a problem with a solution, expected "
-                    f"an optimum"
+                    f"HiGHS ended with status {found.status!r} on a problem that has a solution"
                 )
             reduced = -self.sums.by_class(found.dual)
             new = (reduced < -1e-7) & ~chosen

@@ -1,4 +1,4 @@
-"""Leaf units solved one by one, or those of one larger unit together.
+"""Reconstruction of leaf units one by one, or jointly with the tables of a larger unit.
 
 Each leaf is an integer problem in counts, not in persons: one unknown for each combination of
 attributes that the tables distinguish (a class, see ``_structure``) and that no published zero

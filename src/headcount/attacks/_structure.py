@@ -1,4 +1,4 @@
-"""The shape of a reconstruction: what the tables can distinguish, and which sums they fix.
+"""Equivalence classes of cells that published tables cannot distinguish, and the sums they fix.
 
 It depends on the definitions of the tables, not on their numbers, and is worked out once for all
 blocks. Cells of the schema that no table distinguishes make one equivalence class, one unknown

@@ -119,7 +119,7 @@ class Slivers(ClaimedCounts):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Attack):
-    """Work out the counts of pieces that are left when units of two releases are subtracted.
+    """Subtract units of two overlapping divisions, and bound the counts of the pieces.
 
     where
         other            the second release, of the same people with other units: a run or release

@@ -68,7 +68,7 @@ EFFORTS = {"effort": get_args(Narrowing)}
 
 @dataclass(frozen=True, kw_only=True)
 class WorkOut(Attack):
-    """Work out counts from ranges around the published ones and from all sums.
+    """Feasibility intervals of counts, from ranges around published ones and all sums.
 
     where
         largest_change   what the attacker knows of the largest change where neither the release

@@ -1,4 +1,4 @@
-"""How closely counts can be worked out from tables that add up: bound propagation, then programs.
+"""Feasibility intervals of withheld cells: bound propagation, then linear and integer programs.
 
 What is known of each cell is a range, and the relations of the cells (a total is the sum of its
 parts) make it narrower. ``tighten`` is *bound propagation*, one relation at a time; ``intervals``
@@ -170,7 +170,7 @@ def _least(solver: Any, column: int, cost: float, cell: int) -> float:
     if status == highspy.HighsModelStatus.kInfeasible:
         raise _contradiction(cell)
     if status != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(f"HiGHS: found status {status}, expected a bound of an interval")
+        raise SolverError(f"HiGHS ended with status {status}, without a bound of the interval")
     return float(value)
 
 

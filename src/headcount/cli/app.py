@@ -191,5 +191,5 @@ def main() -> None:
         typer.secho(f"error: {error.filename or 'file system'}: {what}", fg="red", err=True)
         sys.exit(3)
     except MemoryError:
-        typer.secho("error: memory: found too little for this, expected more", fg="red", err=True)
+        typer.secho("error: too little memory for this", fg="red", err=True)
         sys.exit(3)

@@ -110,6 +110,6 @@ def _show_release(run: Path, *, as_json: bool, quiet: bool) -> None:
     ]
     if below:
         typer.echo(
-            f"  Below 0: {', '.join(below)}. That is noise; set to 0 one by one, they would add "
-            "people."
+            f"  Below 0: {', '.join(below)}. That is expected noise. Do not replace such counts "
+            "with 0: totals would become too high."
         )

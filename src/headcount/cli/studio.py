@@ -41,9 +41,7 @@ def studio(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "tomlkit"):
             raise
-        raise RunError(
-            f"studio: found no {error.name}, expected it: pip install 'headcount[studio]'"
-        ) from None
+        raise RunError(f"The studio needs {error.name}: pip install 'headcount[studio]'") from None
     from headcount.studio.folder import Folder
     from headcount.studio.screens import load_all
 

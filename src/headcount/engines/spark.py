@@ -110,7 +110,7 @@ class _HandedWork(Generic[T, R]):
         try:
             made = _unsealed(file.read_bytes(), file)
         except FileNotFoundError:
-            raise RunError(f"{file}: found no file, expected the result of a piece") from None
+            raise RunError(f"{file}: the result of a piece of work is gone") from None
         file.unlink()
         if isinstance(made, _Refused):
             raise made.error
@@ -151,10 +151,7 @@ def _unsealed(data: bytes, path: Path) -> Any:
     """What was pickled, if it is as it was written."""
     content = memoryview(data)[DIGEST_BYTES:]
     if sha256(content).digest() != data[:DIGEST_BYTES]:
-        raise RunError(
-            f"{path}: found other bytes than were written, expected those of the run: run the same "
-            f"command again"
-        )
+        raise RunError(f"{path}: this file is not as it was written. Run the same command again.")
     return pickle.loads(content)
 
 

@@ -181,7 +181,7 @@ def withholds_cells(release: Release) -> Support:
 def changes_counts(release: Release) -> Support:
     """Whether a release has tables whose counts are changed."""
     if (tables := _publishes_tables(release)) and not release.as_tables().changed:
-        return Support("the tables withhold cells: every count that they publish is as it is")
+        return Support("these tables withhold cells, but do not change counts")
     return tables
 
 

@@ -1,4 +1,4 @@
-"""What empirical privacy loss says about pure noise of known loss, and the way back.
+"""Calibration of empirical privacy loss: its value for noise of known epsilon, and the inverse.
 
 EPL is the maximum of a noisy curve and so too high when residuals are few. Pure two-sided
 geometric noise has a loss that is known exactly, so it shows by how much.

@@ -36,7 +36,7 @@ from headcount.tabulate.counts import CELLS
 _TERMINAL = {
     "query": "counts by",
     "n": "counts",
-    "median_count": "typical count",
+    "median_count": "median count",
     "median_absolute": "median error",
     "mean_absolute": "mean error",
     "p95_absolute": "95 % within",
@@ -49,7 +49,7 @@ _TERMINAL = {
 def _sizes(counted: str) -> tuple[Column, ...]:
     return (
         Column(key="n", label="Counts", format=",.0f"),
-        Column(key="median_count", label="Typical count", unit=counted, format=",.1f"),
+        Column(key="median_count", label="Median count", unit=counted, format=",.1f"),
         Column(key="median_absolute", label="Median error", unit=counted, format=",.1f"),
         Column(key="mean_absolute", label="Mean error", unit=counted, format=",.2f"),
         Column(key="percent_of_mean", label=f"Errors / {counted}", unit="%", format=",.1f"),
@@ -204,9 +204,9 @@ class _Errors(Finding):
     def notes(self) -> str:
         """The set of counts, and the words of the columns."""
         return (
-            f"counts: {CELL_WORDS[self.cells]}. typical count: median of those that are not "
-            f"0. error %: sum of the errors as a percentage of {self.counted}. lost: groups with "
-            f"{self.counted}, released as 0 or less."
+            f"counts: {CELL_WORDS[self.cells]}. median count: of those that are not 0. error %: "
+            f"sum of all errors as a percentage of all {self.counted}. lost groups: true count "
+            f"above 0, released as 0 or less."
         )
 
     def blocks(self) -> tuple[Block, ...]:
@@ -348,7 +348,7 @@ class _Errors(Finding):
 
     def _column_words(self) -> str:
         return (
-            "A *typical count* is the median of the true counts that are not zero. *Errors / "
+            "A *median count* is that of the true counts that are not zero. *Errors / "
             f"{self.counted}* is the sum of all errors as a percentage of the {self.counted} "
             "counted; *median error / count* is the median of error over true count where that is "
             "not zero. "

@@ -1,4 +1,4 @@
-"""Errors of a release as it tells them itself, and the report of them.
+"""Errors of a release by a parametric bootstrap from itself alone, and the report of them.
 
 The release r stands in the place of the truth, and the method protects it B times, with fresh
 noise each time. What comes out, a, is as far from r as r is from the truth, on average over many

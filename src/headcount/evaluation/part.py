@@ -1,4 +1,4 @@
-"""A part of a release, so that an attack on it ends soon, and the people who live there."""
+"""A sample of a release's leaf units for attacks, and the people who live there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curator's account of a suppressed release: how much is withheld, and what still leaks.
+"""Audit of a suppressed release: how much is withheld, and which cells can still be inferred.
 
 The audit attacks the release as it is published, with linear programs over the relations of its
 tables. What it finds leaks for certain; what it does not find may still leak, since whole tables

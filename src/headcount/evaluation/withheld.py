@@ -1,4 +1,4 @@
-"""What a release of tables withholds, and what an attacker works out all the same."""
+"""Suppressed cells of a release, and what an adversary infers about them (audit of suppression)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody says of a file before, or after, a look at it."""
+"""Options by which a user says how a file is to be read, before or after a look at it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class KeySecret:
         return "KeySecret(hidden)"
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise PrivacyError("record keys: found an attempt to pickle them, expected none")
+        raise PrivacyError("The secret behind record keys cannot be pickled.")
 
     def words(self, purpose: str) -> Words:
         """A stream of words for one purpose."""

@@ -31,9 +31,11 @@ def protect(
     seed: int | None = None,
     run: int = 0,
     context: Context | None = None,
+    design: ChainDesign | None = None,
 ) -> Release:
     """Protect a population once: one run of the mechanism, with its guarantee completed.
 
+    ``design`` is that of the mechanism on the domain of these people, where it is known already.
     Without ``noise`` a fresh key comes from the operating system, and is kept nowhere (but, where
     other processes do the work, in a file of their own while they do); with ``seed`` the same
     release can be made again, and is therefore not private. Nothing is recorded
@@ -54,7 +56,7 @@ def protect(
                 save_run_key(key, folder / "run.key")
                 stack.callback(destroy_run_key, folder / "run.key")
             noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
-        design = chain.on(truth.counts.domain)
+        design = chain.on(truth.counts.domain) if design is None else design
         (outcome,) = design.outcomes(truth, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context.curator is not None:
         text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"

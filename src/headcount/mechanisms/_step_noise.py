@@ -1,4 +1,4 @@
-"""The noise of one step of a chain, and generators of random numbers that it seeds.
+"""Keyed noise streams for each step of a chain, and random generators that they seed.
 
 These are for steps that need more than noise on counts: a permutation, a sample. Any source of
 noise will do, and the same key, data and run give the same draws.

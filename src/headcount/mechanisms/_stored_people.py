@@ -1,4 +1,4 @@
-"""People as the steps of a chain have left them, stored for later tables of the same chain.
+"""Changed microdata, stored so that later tables of the same chain are made from the same people.
 
 Two swaps of the same people tell who was moved, and cells of the second have other keys. So a chain
 whose record keys are kept stores the changed people in the curator's folder of its run, and a later

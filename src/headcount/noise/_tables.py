@@ -86,8 +86,8 @@ def certify_thresholds(law: Law, *, bits: int, limit: int) -> NDArray[np.uint64]
             return None
         return np.array(values, dtype=np.uint64)
     raise PrivacyError(
-        f"noise table of {law}: found a threshold not separated from an integer by "
-        f"{_PRECISIONS[-1]} bits, expected a certified floor"
+        f"The noise table of {law} cannot be certified: a threshold lies too near to an integer "
+        f"for {_PRECISIONS[-1]} bits."
     )
 
 

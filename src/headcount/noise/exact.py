@@ -1,4 +1,4 @@
-"""Exact slow samplers, and the ball arithmetic that certifies: real numbers as intervals.
+"""Exact reference samplers, and ball (interval) arithmetic that certifies the fast ones.
 
 The inversion of a growing prefix serves words that a table cannot decide, and every draw of a law
 too wide for a table unless the law has a sampler of its own: a discrete Gaussian has the rejection

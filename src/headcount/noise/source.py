@@ -177,8 +177,8 @@ class RunKey:
             return (RunKey.from_seed, (self.seed, self.replicate))
         if self.file is None:
             raise PrivacyError(
-                "run key: found an attempt to pickle the key of a release, expected other "
-                "processes to read it with load_run_key from the run's key file"
+                "The key of a release cannot be pickled. Other processes read it with load_run_key "
+                "from the run's key file."
             )
         return (_key_here, (self.file,))
 

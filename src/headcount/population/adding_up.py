@@ -1,4 +1,4 @@
-"""What adds up in a table of counts: totals among its columns or rows, and people counted twice.
+"""Detects additive columns and rows in a table of counts: totals, and people counted twice.
 
 Columns are compared in all rows at once by one number each, a sum of their entries with random
 weights modulo 2^64. Such numbers add up where the columns do, and else all but never.

@@ -1,4 +1,4 @@
-"""Published tables whose counts are changed: what a published value may stand for.
+"""Perturbed tables: which true counts a published value may stand for, with what probability.
 
 Cell keys and rounding change counts and withhold few or none. A value of theirs is not the count
 behind it, and whoever reads the table must not take it for that. ``Off`` says how far off it may

@@ -245,7 +245,7 @@ class RunDirectory:
         self._open_internal()
         with os.fdopen(open_own(self.internal / "lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
             if not lock_descriptor(lock.fileno(), blocking=False):
-                raise RunError(f"{self.path}: found another process at work here, expected none")
+                raise RunError(f"{self.path}: another process is at work on this run")
             yield
 
     def begin(

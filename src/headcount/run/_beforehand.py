@@ -1,4 +1,4 @@
-"""A rehearsal before any loss: a release of nobody, in a few of the places, made and read again.
+"""Dry run before any loss: a release of nobody, in a few of the places, made and read again.
 
 What can fail for a reason that is known beforehand (names, levels, settings, formats, what is
 published) fails here, by the same steps that make the release. Nothing of the data has a part but
@@ -105,7 +105,7 @@ def _refuse_in_release(place: str, path: Path) -> None:
 
 def make_release(
     data: Tabulated,
-    mechanism: Chain,
+    design: ChainDesign,
     noise: Noise,
     *,
     folder: Path,
@@ -118,11 +118,13 @@ def make_release(
     """Protect people, and write all that is published of them.
 
     where
+        design    of the mechanism on the domain of these people
         folder    of the release
         curator   for the curator's account, which is never published
         receipt   what is said of a release
     """
-    release = protect(data, mechanism, noise, context=context)
+    mechanism = design.chain
+    release = protect(data, mechanism, noise, context=context, design=design)
     more = [
         path
         for kind, publication in publications.items()
@@ -247,7 +249,7 @@ def rehearse(
         )
         made = make_release(
             Tabulated.of(people),
-            mechanism.for_a_rehearsal(),
+            mechanism.for_a_rehearsal().on(people.domain),
             noise,
             folder=place,
             curator=folder,

@@ -63,12 +63,12 @@ def close_run(
     directory = RunDirectory(path)
     refuse_study(path)
     if not why.strip():
-        raise RunError(f"{path}: found no reason, expected why the run is closed")
+        raise RunError(f"{path}: say why the run is closed")
     if directory.left_of_reading():
         if run_id is not None or ledger is not None:
             raise RunError(
-                f"{path}: found a run that was killed while it read its data, before it had an id "
-                f"and spent anything, expected no --run-id and no --ledger"
+                f"{path}: this run stopped before it had an id or spent anything. "
+                "Leave out --run-id and --ledger."
             )
         with directory.held():
             if directory.left_of_reading():  # another process may have begun a run here
@@ -79,8 +79,8 @@ def close_run(
         raise RunError(f"{path}: found run {known}, expected run {run_id}")
     if ledger is not None and known is None and run_id is None:
         raise RunError(
-            f"{path}: found facts (internal/run.json) that cannot be read, expected the run's id "
-            f"(--run-id) with a ledger, to know which of its runs to mark"
+            f"{path}: internal/run.json cannot be read. Say with --run-id which run of the ledger "
+            "this is."
         )
     chosen = known or run_id
     with directory.held():
@@ -114,8 +114,8 @@ def _ledger(directory: RunDirectory, named: Path | None, *, given: bool) -> Ledg
         named = kept_config(directory).run.ledger
     if named is None and given:
         raise RunError(
-            f"{directory.path}: found a run id and no ledger, expected the ledger to mark "
-            f"(--ledger): the run's config names none"
+            f"{directory.path}: the run's config names no ledger. Say with --ledger which one "
+            "knows this run."
         )
     return None if named is None else Ledger.open(named)
 

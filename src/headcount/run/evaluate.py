@@ -208,5 +208,7 @@ def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]
             table = both.pivot("run", index=index, values=value)
             compared.append(Compared(name, f"{kinds[name].value_words} ({name})", table))
     if not compared:
-        raise RunError("comparison: found no metric that several runs share, expected one")
+        raise RunError(
+            "No metric was computed for more than one of these runs: nothing to compare."
+        )
     return tuple(compared)

@@ -1,4 +1,4 @@
-"""What a run will do, known before it: how far off its answers will be, and what it needs.
+"""Expected errors of a run before it, and the time, memory and disk that it needs.
 
 How far off answers will be follows from the settings, the schema and the list of units. What a run
 needs also depends on how many counts are not 0: for the curator, like all that ``check`` shows.

@@ -53,7 +53,6 @@ class Prepared:
     where
         data     the people that the mechanism protects
         whole    everybody: more than ``data`` where households were cut
-        source   digest of the records behind the counts, for a ledger
     """
 
     config: Config
@@ -61,14 +60,22 @@ class Prepared:
     data: Tabulated
     whole: Tabulated
     public: bool
-    remarks: tuple[str, ...] = ()
     reading: ReadSummary = field(default_factory=ReadSummary)
-    source: str = field(default="", repr=False)
 
     @cached_property
     def design(self) -> ChainDesign:
-        """What is known before any data."""
+        """What is known before any data: made once for a run."""
         return self.mechanism.on(self.counts.domain)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What the mechanism says of the data; refuses those that it cannot protect."""
+        return self.design.check(self.data)
+
+    @cached_property
+    def source(self) -> str:
+        """Digest of the records behind the counts, for a ledger."""
+        return self.config.population.source_digest()
 
     @property
     def counts(self) -> Counts:
@@ -139,11 +146,11 @@ def prepare_data(config: Config) -> Prepared:
     for publication in prepared.publications.values():
         publication.check(prepared.data.population)
     try:
-        remarks = prepared.design.check(prepared.data)
+        _ = prepared.remarks
     except TruthError as error:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
-    return replace(prepared, remarks=remarks)
+    return prepared
 
 
 def _read(config: Config, mechanism: Chain) -> Population:
@@ -168,9 +175,8 @@ def _refused(directory: RunDirectory, error: TruthError) -> RunError:
     """Write the details to ``internal/``; the error names the file."""
     where = directory.note_refusal(str(error))
     return RunError(
-        f"{directory.path}: found data that the mechanism refuses, expected data within their "
-        f"bounds; {where} says where to look. That a run was refused is itself a function of the "
-        f"data: for the curator only"
+        f"{directory.path}: the data violate a bound of the mechanism. Details (confidential) are "
+        f"in {where}. Do not publish that this run failed: it reveals something about the data."
     )
 
 
@@ -226,7 +232,7 @@ def prepare_run(config: Config) -> Prepared:
     _check_changes(prepared, begun=directory.facts() is not None)
     check_receipt(draft := prepared.receipt())
     if ledger is not None:
-        prepared = _admitted(prepared, ledger, directory)
+        _admit(prepared, ledger, directory)
     rehearse(
         prepared.data,
         prepared.mechanism,
@@ -239,10 +245,9 @@ def prepare_run(config: Config) -> Prepared:
     return prepared
 
 
-def _admitted(prepared: Prepared, ledger: Ledger, directory: RunDirectory) -> Prepared:
+def _admit(prepared: Prepared, ledger: Ledger, directory: RunDirectory) -> None:
     """Refuse a loss or data that the ledger does not allow; whose records are counted is noted."""
     config = prepared.config
-    prepared = replace(prepared, source=config.population.source_digest())
     begun = directory.facts()
     run_id = begun.run_id if begun else ""
     if prepared.loss is not None and prepared.guarantee.exists:
@@ -254,7 +259,6 @@ def _admitted(prepared: Prepared, ledger: Ledger, directory: RunDirectory) -> Pr
         new_content=config.run.new_content,
         run_id=run_id,
     )
-    return prepared
 
 
 def _check_changes(prepared: Prepared, *, begun: bool) -> None:
@@ -323,7 +327,7 @@ def _make(
     try:
         make_release(
             data,
-            mechanism,
+            prepared.design,
             noise,
             folder=directory.release,
             curator=directory.internal,

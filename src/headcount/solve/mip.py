@@ -129,7 +129,7 @@ def _run(
 
 def _unfinished(status: str) -> SolverError:
     return SolverError(
-        f"HiGHS: found status {status!r}, expected an optimum or a proof that there is none"
+        f"HiGHS ended with status {status!r}, without an optimum or a proof that there is none"
     )
 
 
@@ -162,8 +162,8 @@ def optimum(solver: Any, *, integer: bool) -> Floats | None:
     if status in nothing:
         return None
     raise SolverError(
-        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
-        "expected an optimum or a proof that there is none"
+        f"HiGHS ended with status {solver.modelStatusToString(status)!r}, "
+        "without an optimum or a proof that there is none"
     )
 
 

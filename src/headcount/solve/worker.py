@@ -99,15 +99,15 @@ class Worker:
             refuse_stopped()
             if late.finished.is_set():
                 raise MachineError(
-                    f"HiGHS: found no answer after {patience:,.0f} s, expected one within its "
-                    "steps: not finished on this machine"
+                    f"HiGHS gave no answer within {patience:,.0f} s, many times what its steps "
+                    "take: not finished on this machine"
                 ) from None
             if self._process.wait() == -getattr(signal, "SIGKILL", 0):
                 raise WorkerKilledError(
-                    "HiGHS: found its process killed, expected an answer: not finished on this "
-                    "machine; has it memory enough?"
+                    "the process of HiGHS was killed: not finished on this machine. Has it memory "
+                    "enough?"
                 ) from None
-            raise WorkerDiedError("HiGHS: found its process ended, expected an answer") from None
+            raise WorkerDiedError("the process of HiGHS ended without an answer") from None
         finally:
             late.cancel()
         if isinstance(answer, str):
@@ -186,7 +186,7 @@ def _solve_once(
         raise
     _idle.put(worker)
     if isinstance(answer, str):
-        raise SolverError(f"HiGHS: found {answer}, expected an answer")
+        raise SolverError(f"HiGHS failed: {answer}")
     return answer
 
 

@@ -221,7 +221,7 @@ def _session() -> Any:
     try:
         from boto3.session import Session
     except ModuleNotFoundError:
-        raise RunError("s3://: found no boto3, expected it: pip install 'headcount[s3]'") from None
+        raise RunError("s3:// needs boto3: pip install 'headcount[s3]'") from None
     return Session()
 
 

@@ -45,7 +45,7 @@ STATIC = {
 SCREENS = ("data", "plan", "compare", "run", "publish")
 """What a config goes through, in order."""
 
-VEILED = "What stands in the data is shown when you have accepted that it is confidential."
+VEILED = "Accept the confidentiality notice to see values from your data."
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Long work beside a program: an ordinary command in a process of its own, and how far it is.
+"""Background jobs of the studio: one subprocess per command, with progress.
 
 What a job makes is in the run directory, and the same command resumes it; here is only what the
 process says while it works. A job ends with the program that started it.
@@ -163,7 +163,7 @@ class Jobs:
         """Refuse to change what a job is working on."""
         job = self._jobs.get(about)
         if job is not None and job.running:
-            raise RunError(f"{what}: found a run at work on it, expected none: stop the run first")
+            raise RunError(f"{what}: a run is at work on it. Stop the run first.")
 
     def close(self) -> None:
         """Stop everything."""

@@ -123,7 +123,7 @@ def start(studio: Studio, asked: Asked) -> Response:
     name, digest = confirmed
     config = studio.texts.load(name, only_if=digest)
     if studio.confirmations.checked(name, config, digest) is None:
-        raise RunError(f"{name}: found other data than were checked, expected these: check again")
+        raise RunError(f"{name}: the data are not those that were checked. Check again.")
     studio.jobs.start(f"protect {name}", _words(name, digest))
     return studio.go("/run", config=name)
 

@@ -129,14 +129,14 @@ class Guard:
     def _stranger(self, headers: Headers, scope: Scope) -> Response | None:
         """Refuse what cannot come from the studio's own address."""
         if headers.getlist("host") != [self.host]:
-            return _refused("another host")
+            return _refused("This request names another host.")
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return _refused("a method that is not used here")
+            return _refused("The studio answers GET, HEAD and POST only.")
         origins = headers.getlist("origin")
         if origins not in ([], [f"http://{self.host}"]):
-            return _refused("another origin")
+            return _refused("This request comes from another page.")
         if scope["method"] == "POST" and not origins:
-            return _refused("a change of unknown origin")
+            return _refused("This request does not say from which page it comes.")
         return None
 
     def _without_right(self, headers: Headers, scope: Scope) -> Response | None:
@@ -146,10 +146,10 @@ class Guard:
         first, _, rest = scope["path"].removeprefix("/").partition("/")
         known = _same(first, self.keys.place) and scope["path"] == f"/{first}/{rest}"
         if not (_same(held, self.keys.cookie) and known):
-            return _refused("open the studio by the address in its terminal")
+            return _refused("Open the studio by the address printed in the terminal.")
         # Old browsers do not say this; the cookie is strict in any case.
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return _refused("another site")
+            return _refused("This request comes from another site.")
         return None
 
     async def _without_token(
@@ -163,20 +163,21 @@ class Guard:
             async with asyncio.timeout(PATIENCE):
                 body = await _body(receive)
         except TimeoutError:
-            return PlainTextResponse("refused: a request that does not end", status_code=408)
+            return PlainTextResponse("The request was not complete in time.", status_code=408)
         if body is None:
-            return PlainTextResponse(
-                "refused: more than a form of the studio can hold", status_code=413
-            )
+            return PlainTextResponse("The request is too large.", status_code=413)
         scope["form"] = _form(body)
         if not _same(headers.get(HEADER) or scope["form"].get(FIELD, ""), self.keys.form):
-            return _refused("a change without the token of this studio")
+            return _refused("This form is not of this session. Load the page again.")
         return None
 
     def _enter(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] != "GET" or not self.keys.enter(given):
-            return _refused("this address was used, or is of another start")
+            return _refused(
+                "This link has already been used, or belongs to an earlier session. Open the "
+                "address printed in the terminal."
+            )
         self.seen(0)
         self.entered()
         page = HTMLResponse(ENTERED.format(self.keys.root))
@@ -191,7 +192,7 @@ def _same(given: str, secret: str) -> bool:
 
 
 def _refused(why: str) -> Response:
-    return PlainTextResponse(f"refused: {why}", status_code=403)
+    return PlainTextResponse(why, status_code=403)
 
 
 def _with_headers(send: Send) -> Send:

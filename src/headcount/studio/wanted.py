@@ -1,4 +1,4 @@
-"""Privacy by one dial, or by accuracy: what a loss buys, and the loss that an accuracy needs.
+"""The trade-off of privacy and accuracy: expected errors of a loss, and the loss for an accuracy.
 
 Both follow from the settings, the attributes and the places; no person's record is looked at.
 """

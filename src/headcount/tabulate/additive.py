@@ -1,4 +1,4 @@
-"""Published cells that add up: which cell is the sum of which others."""
+"""Additive relations among published cells: which cell is the sum of which others."""
 
 from __future__ import annotations
 

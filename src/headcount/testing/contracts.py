@@ -392,7 +392,7 @@ def repr_makes_it_again(mechanism: Mechanism, examples: Sequence[Population]) ->
 def parameters_are_frozen(mechanism: Mechanism, examples: Sequence[Population]) -> None:
     """Parameters cannot change after the guarantee has been stated."""
     if not dataclasses.is_dataclass(mechanism):
-        raise ContractError("found no dataclass, expected one with frozen=True")
+        raise ContractError("it is no dataclass; make it one with frozen=True")
     for field in dataclasses.fields(mechanism):
         before = getattr(mechanism, field.name)
         try:

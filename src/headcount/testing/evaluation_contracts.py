@@ -132,8 +132,11 @@ def _bound(
 
 def parameters_are_plain_and_frozen(part: Any, example: ContractExample | None = None) -> None:
     """A frozen dataclass of numbers, words and paths: nothing in it can hold the truth."""
-    _require(dataclasses.is_dataclass(part), "found no dataclass, expected one with frozen=True")
-    _require(part.__dataclass_params__.frozen, "found a dataclass that can be changed")
+    _require(dataclasses.is_dataclass(part), "it is no dataclass; make it one with frozen=True")
+    _require(
+        part.__dataclass_params__.frozen,
+        "its dataclass can be changed; make it one with frozen=True",
+    )
     _require(bool(_NAME.fullmatch(part.name)), f"name {part.name!r} is not words with hyphens")
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)
@@ -163,25 +166,24 @@ def metric_shows_and_explains_itself(
 
 
 def metric_follows_from_its_input(metric: Metric, example: ContractExample | None = None) -> None:
-    """The same input gives the same table; another of what it depends on gives another one."""
+    """The same input gives the same table; another of what it depends on gives another one.
+
+    In one example at least: a count of numbers below 0 is 0 wherever no noise was drawn.
+    """
     one = _example(metric, example)
     table = metric.compute(one.release, one.truth).table
     again = metric.compute(one.release, one.truth)
     _require(table.equals(again.table), "the same release and truth gave two tables")
-    if "truth" in metric.depends_on:
-        _require(
-            _differs(metric, one.release, one.other_truth, again),
-            "the table does not depend on the truth",
-        )
-    if "release" in metric.depends_on:
-        _require(
-            _differs(metric, one.other_release, one.truth, again),
-            "the table does not depend on the release",
-        )
+    for what in sorted(metric.depends_on & {"truth", "release"}):
+        differs = any(_differs(metric, one, what) for one in _supported(metric, example))
+        _require(differs, f"the table does not depend on the {what}")
 
 
-def _differs(metric: Metric, release: Release, truth: Truth, first: Finding) -> bool:
-    """Whether other input gives another table, or is refused because the two do not fit."""
+def _differs(metric: Metric, one: ContractExample, what: str) -> bool:
+    """Whether another truth or release gives another table, or is refused as it does not fit."""
+    first = metric.compute(one.release, one.truth)
+    release = one.other_release if what == "release" else one.release
+    truth = one.other_truth if what == "truth" else one.truth
     try:
         other = metric.compute(release, truth)
     except HeadcountError:
@@ -304,7 +306,10 @@ def _shows(finding: Finding) -> None:
     if finding.value:
         missing = {*finding.index, finding.value} - set(finding.table.columns)
         _require(not missing, f"compared columns {sorted(missing)} are not in the table")
-        _require(bool(finding.value_words), "what is compared has no words")
+        _require(
+            bool(finding.value_words),
+            "the finding has a `value` and no `value_words` that say what it is",
+        )
 
 
 @cache
@@ -361,12 +366,18 @@ def _strange(release: Release, people: int) -> Release:
 
 
 def _example(metric: Metric, given: ContractExample | None) -> ContractExample:
+    for one in _supported(metric, given):
+        return one
+    raise ContractError("it supports none of the examples: give one that it supports")
+
+
+def _supported(metric: Metric, given: ContractExample | None) -> Iterator[ContractExample]:
+    """The examples that a metric can be computed on."""
     for one in (given,) if given is not None else examples():
         if metric.supports(one.release, one.truth):
             with suppress(NotFeasible):
                 metric.compute(one.release, one.truth)
-                return one
-    raise ContractError("it supports none of the examples: give one that it supports")
+                yield one
 
 
 def _attacked(attack: Attack, given: ContractExample | None) -> ContractExample:

@@ -1,4 +1,4 @@
-"""Does all that is released exactly, taken together, leave a neighbour under add-remove?
+"""Whether invariants and bounds together leave any neighbouring database under add-remove.
 
 A guarantee compares databases that agree in what is released exactly. If no two of them differ by
 one person, it promises nothing, however small its epsilon.

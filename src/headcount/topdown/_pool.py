@@ -1,4 +1,4 @@
-"""Answers pooled with those of the levels below before the descent (linear/pooled.py).
+"""Answers pooled with those of the levels below before the descent (linear/noise_tree.py).
 
 From the lowest level that takes part upwards, every answer is joined with the sum of its
 children's, by inverse variance. That looks at noisy answers only, so it costs no

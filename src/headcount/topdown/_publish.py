@@ -1,4 +1,4 @@
-"""The noisy measurements themselves, for whoever wants to work out uncertainty, or to start anew.
+"""Writes the noisy measurements (the noisy measurement file), for uncertainty or for new estimates.
 
 Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
 each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or

@@ -1,4 +1,4 @@
-"""Published measurements as answers of an estimate, held against the shares that paid for them."""
+"""Published noisy measurements as the source of an estimate, held against their stated loss."""
 
 from __future__ import annotations
 

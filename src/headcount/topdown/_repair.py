@@ -318,7 +318,7 @@ def _solved_somehow(program: Program) -> Floats | None:
             continue
         if found is not None:
             return found
-        _log.warning("topdown: making room: HiGHS: found no solution, expected one")
+        _log.warning("topdown: making room: HiGHS has found no solution")
     return None
 
 
@@ -328,7 +328,7 @@ def _open(ends: Ints, sign: float) -> Floats:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Repair:
-    """What making room needs to know: the bounds, the noisy answers, and levels by name."""
+    """What a repair needs to know: the bounds, the noisy answers, and levels by name."""
 
     planner: RepairPlanner
     measurements: Answers

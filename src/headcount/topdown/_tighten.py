@@ -1,4 +1,4 @@
-"""What the bounds below say about the counts above: sums of bounds that totals have tightened.
+"""Bound propagation up the tree: what the bounds below say about the counts above.
 
 A parent's counts are the sum of its children's, so the bounds of a group at the parent are at
 least as tight as the sums of the children's. These sums are only worth something if every child's

@@ -1,7 +1,7 @@
 """How exact TopDown's answers will be, from its settings and the list of units alone.
 
 Three standard deviations stand side by side, of the same noisy answers: that of an answer as it is
-drawn; that of the answer pooled with those of the levels below (linear/pooled.py); and that of
+drawn; that of the answer pooled with those of the levels below (linear/noise_tree.py); and that of
 the best linear estimate from all answers (linear/tree.py), which no unbiased linear estimate can
 beat. A release has none of the three exactly: its counts are whole and never negative, which makes
 small counts more exact than any of them and biases them.

@@ -1,4 +1,4 @@
-"""Noisy answers of a run, and what is done to them before the descent: all that an estimate sees.
+"""Noisy measurements of a run, pooled or nudged on request: all that an estimate sees.
 
 They come from a source, which draws them from the truth (measure.py) or reads them from published
 files (measurements/). Two stages may follow: a nudge adds more noise, pooling joins them with the

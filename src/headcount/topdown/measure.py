@@ -217,7 +217,7 @@ class Measurements:
 
     def __reduce__(self) -> tuple[object, ...]:
         if not isinstance(self._counts, TruthFiles):
-            raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
+            raise PrivacyError("Measurements cannot be pickled: they hold the true counts.")
         made = partial(type(self), run=self._run, planned=self.planned, classes=self.classes)
         return made, (self._counts, self._settings, self._noise)
 

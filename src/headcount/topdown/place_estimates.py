@@ -1,4 +1,4 @@
-"""The best linear estimates of published places from measurements, a few places at a time."""
+"""Best linear unbiased estimates (BLUE) of published places, a few places at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TopDown once more, on a release in the place of the truth.
+"""Parametric bootstrap: TopDown once more, on a release in the place of the truth.
 
 A release is public, so whatever is made of it alone costs no privacy. It keeps every invariant and
 bound: a rerun keeps the same ones.

@@ -1,4 +1,4 @@
-"""What a release must keep exactly or within bounds, worked out from the truth by the curator.
+"""Constraints: invariants and bounds of a release, worked out from the truth by the curator.
 
 Right-hand sides are data: they are published, or follow from what is published. The guarantee
 lists them as released without noise. Some totals belong to several units of the measured tree

@@ -137,5 +137,5 @@ def test_multiples_of_the_base_stay():
 def test_a_search_that_is_given_up_without_an_answer_is_an_error(monkeypatch, given_up):
     monkeypatch.setattr(controlled, "search", lambda program: given_up)
     monkeypatch.setattr(controlled, "minimise", lambda program: np.full(len(program.cost), 0.5))
-    with pytest.raises(SolverError, match="neither rounds nor proves impossible"):
+    with pytest.raises(SolverError, match="neither rounded some linked cells nor proved"):
         round_controlled(triangle(), np.array([1, 1, 1, 2, 2, 2, 4, 3, 1]), base=2)

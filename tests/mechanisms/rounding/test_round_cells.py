@@ -17,9 +17,9 @@ from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
-    adjacent,
+    change_table,
+    off_by,
     parts,
-    possible_counts,
     round_cells,
     small_areas,
     up_by_chance,
@@ -196,34 +196,52 @@ def test_areas_below_a_threshold_are_found():
     assert not small_areas(np.array([0, 1]), below=0).any()
 
 
+def behind_each(rule: CellRule) -> dict[int, list[int]]:
+    """The counts that are published as each number, by rounding them always up and always down."""
+    counts = np.arange(6 * rule.base)
+    behind: dict[int, list[int]] = {}
+    for key in (0, WORD - 1):
+        words, keys = Given([key] * len(counts), []), as_words([key] * len(counts))
+        found = round_cells(counts, rule, words=words, keys=keys)
+        for n, a in zip(counts.tolist(), found.tolist(), strict=True):
+            behind.setdefault(a, []).append(n)
+    return {a: some for a, some in behind.items() if a < 4 * rule.base}
+
+
 @pytest.mark.parametrize("how", How)
 @pytest.mark.parametrize("base", [2, 3, 5, 6, 10])
 @pytest.mark.parametrize("small_only", [False, True])
-def test_the_interval_of_a_published_count_is_that_of_all_counts_that_become_it(
+def test_what_is_said_of_a_published_count_is_true_of_all_counts_that_become_it(
     how, base, small_only
 ):
     if small_only and how == How.MIDPOINT:
         return
-    counts = np.arange(6 * base)
     rule = CellRule(base=base, how=how, small_only=small_only)
-    behind: dict[int, list[int]] = {}
-    for key in (0, WORD - 1):  # always up, always down
-        given_words = Given([key] * len(counts), [])
-        keys = as_words([key] * len(counts))
-        found = round_cells(counts, rule, words=given_words, keys=keys)
-        for n, a in zip(counts.tolist(), found.tolist(), strict=True):
-            behind.setdefault(a, []).append(n)
-    published = np.array([a for a in behind if a < 4 * base])
-    low, high = possible_counts(published, base=base, how=how, small_only=small_only)
-    assert low.tolist() == [min(behind[a]) for a in published.tolist()]
-    assert high.tolist() == [max(behind[a]) for a in published.tolist()]
+    behind, off = behind_each(rule), off_by(rule)
+    published = np.array(list(behind))
+    detail = np.ones(len(published), dtype=bool)
+    low, high = off.ends(published, inner=detail, total=~detail, unknown=-1)
+    assert low.tolist() == [min(behind[a]) for a in behind]
+    # Of a detailed count of one base no more is said than of one that is rounded like all others.
+    exact = {a: a + (off.up or 0) if small_only and a == base else max(behind[a]) for a in behind}
+    assert high.tolist() == list(exact.values())
+    assert off.multiples_of == (1 if small_only or how == How.MIDPOINT else base)
 
 
-def test_each_step_beyond_the_adjacent_multiples_widens_the_interval_by_the_base():
-    low, high = adjacent(np.array([0, 5, 20]), base=5)
-    assert (low.tolist(), high.tolist()) == ([0, 1, 16], [4, 9, 24])
-    low, high = adjacent(np.array([0, 5, 20]), base=5, steps=1)
-    assert (low.tolist(), high.tolist()) == ([0, 0, 11], [9, 14, 29])
+@pytest.mark.parametrize("how", How)
+@pytest.mark.parametrize("base", [2, 3, 5])
+def test_the_chances_of_all_changes_are_those_of_the_rule(how, base):
+    rule = CellRule(base=base, how=how)
+    table = change_table(rule)
+    for n in range(3 * base):
+        value = np.arange(6 * base)
+        chances = table.of_change(np.full_like(value, n), value)
+        assert chances.sum() == pytest.approx(1)
+        assert set(np.flatnonzero(chances)) == {
+            a for a, some in behind_each(rule).items() if n in some
+        }
+        if how in (How.RANDOM, How.FIXED):
+            assert chances @ value == pytest.approx(n)
 
 
 def test_no_cells_are_no_cells():

@@ -248,3 +248,19 @@ def test_only_what_chance_decides_draws_noise():
 )
 def test_contract(check):
     check()
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "drawn anew, so that a count that stands in several tables can be worked out from"),
+        ({"how": "fixed"}, "the same people are rounded alike wherever they are counted"),
+        ({"how": "nearest"}, "nothing is left to chance. A count above 0 says that somebody"),
+        ({"how": "controlled"}, "nothing is left to chance, and all sums are kept"),
+        ({"how": "small-counts"}, "published nearly as they are, and all sums are kept"),
+    ],
+)
+def test_a_release_has_no_guarantee_and_says_why(settings, why):
+    first, *_ = Rounding(tables=TABLES, **settings).guarantee().sentences()
+    assert first.startswith("No differential-privacy guarantee: counts are rounded to base 3")
+    assert why in first

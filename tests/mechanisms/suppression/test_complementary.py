@@ -256,7 +256,7 @@ def test_a_move_that_is_not_whole_is_doubled_or_sought_by_an_integer_program(mon
 
 def test_a_solver_that_fails_costs_cells_not_the_run(monkeypatch):
     def fails(*_, **__):
-        raise SolverError("HiGHS: found its process ended, expected an answer")
+        raise SolverError("the process of HiGHS ended without an answer")
 
     monkeypatch.setattr(witnesses, "_multiple", lambda *_: None)
     monkeypatch.setattr(witnesses, "solve_apart", fails)

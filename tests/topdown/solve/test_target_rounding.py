@@ -198,7 +198,7 @@ def test_a_parent_on_which_highs_gives_up_has_no_rounding(monkeypatch, caplog):
     """Whoever asked makes room, or deals people out: a release is not lost."""
 
     def late(program):
-        raise SolverError("HiGHS: found status 'Time limit reached'")
+        raise SolverError("HiGHS ended with status 'Time limit reached'")
 
     monkeypatch.setattr(integer_programs, "minimise", late)
     batch = from_dense(np.zeros((4, 2)), weight=1.0, total=[1] * 4)
@@ -206,7 +206,9 @@ def test_a_parent_on_which_highs_gives_up_has_no_rounding(monkeypatch, caplog):
     found, _ = round_passes(batch, x, (chain(HALVES, CROSS),))
     assert found.method.tolist() == [RoundingMethod.NONE]
     assert found.counts.tolist() == [-1] * 8
-    assert caplog.messages == ["rounding: parent 0: HiGHS: found status 'Time limit reached'"] * 2
+    assert (
+        caplog.messages == ["rounding: parent 0: HiGHS ended with status 'Time limit reached'"] * 2
+    )
 
 
 def test_threads_and_neighbours_do_not_change_the_answer():

@@ -28,7 +28,7 @@ where
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -36,9 +36,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ends, Flags, Ints
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.noise.words import Words
+from headcount.release.changed import ChangeTable, Off
 from headcount.tabulate.published import TableCells
 
 WORD = 1 << 64
@@ -132,6 +133,10 @@ class How(StrEnum):
     FIXED = "fixed"
     NEAREST = "nearest"
     MIDPOINT = "midpoint"
+
+
+BY_CHANCE = (How.RANDOM, How.FIXED)
+"""The rules that are no function of the count alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,33 +269,37 @@ def check_threshold(below: int) -> None:
         raise ConfigError("rounding", place="below", found=str(below), expected="0 or more")
 
 
-def possible_counts(published: Ints, *, base: int, how: How, small_only: bool = False) -> Ends:
-    """The smallest and the largest count that may be behind each published one.
-
-        random, fixed   a = 0: [0, b - 1], else [a - b + 1, a + b - 1]
-        nearest         [a - floor(b/2), a + ceil(b/2) - 1], 0 at least
-        midpoint        a = 0: [0, 0], else [a + floor(b/2) - b + 1, a + floor(b/2)]
-
-    With ``small_only`` a count above b is as it was, and one of b was b at most.
-    """
-    half = base // 2
-    if how == How.NEAREST:
-        low, high = published - half, published + (base - half) - 1
-    elif how == How.MIDPOINT:
-        high = np.where(published > 0, published + half, 0)
-        low = np.where(published > 0, high - base + 1, 0)
-    else:
-        low, high = adjacent(published, base=base)
-    if small_only:
-        low = np.where(published > base, published, low)
-        high = np.where(published >= base, published, high)
-    return np.maximum(low, 0), high
+def changes(rule: CellRule, count: int) -> dict[int, float]:
+    """Change -> probability of one count of everybody; see the module."""
+    if rule.how in BY_CHANCE:
+        down, up = -(count % rule.base), -count % rule.base
+        return {up: -down / rule.base, down: 1 + down / rule.base}
+    return {int(round_cells(np.array([count]), rule)[0]) - count: 1.0}
 
 
-def adjacent(published: Ints, *, base: int, steps: int = 0) -> Ends:
-    """Counts of which a is an adjacent multiple of b, or one K steps further: within (K + 1) b."""
-    reach = (steps + 1) * base - 1
-    return np.maximum(published - reach, 0), published + reach
+def off_by(rule: CellRule) -> Off:
+    """How far a value may be from the count behind it: what the changes of all counts say."""
+    if rule.weight != 1:
+        return Off()  # of a sample nothing is known
+    each = replace(rule, small_only=False)  # of totals, which are sums, nothing more is said
+    counts = range(2 * rule.base)  # from the base on changes are the same in turn
+    pairs = [(n, change) for n in counts for change, p in changes(each, n).items() if p]
+    multiples = all((n + change) % rule.base == 0 for n, change in pairs)
+    return Off(
+        down=max(change for _, change in pairs),
+        up=max(-change for _, change in pairs),
+        zero_hides=max(n for n, change in pairs if n + change == 0),
+        multiples_of=rule.base if multiples and not rule.small_only else 1,
+        exact_above=rule.base if rule.small_only else None,
+        sums=rule.small_only,
+    )
+
+
+def change_table(rule: CellRule) -> ChangeTable:
+    """The chances of every change: from the base on, or one later, they are the same in turn."""
+    first = int(changes(rule, 0) != changes(rule, rule.base))
+    rows = [changes(rule, n) for n in range(rule.base + first)]
+    return ChangeTable.of(rows, cycle=rule.base)
 
 
 def sums_of_detail(cells: TableCells) -> Any:

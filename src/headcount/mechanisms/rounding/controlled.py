@@ -141,8 +141,8 @@ def _solve(
             return None
         if found.x is None:
             raise SolverError(
-                "controlled rounding: found a set of linked cells that the integer programme "
-                "neither rounds nor proves impossible, expected fewer tables that share cells"
+                "controlled rounding: the integer programme neither rounded some linked cells nor "
+                "proved that they cannot be rounded. Publish fewer tables that share cells."
             )
         whole, proved = found.x, found.proved
     up, far, down = whole.astype(np.int64).reshape(3, len(cells))

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.errors import did_you_mean
+from headcount.errors import did_you_mean, one_of
 from headcount.fields import AtLeast0, AtLeast1
 from headcount.files import write_text_atomic
 from headcount.mechanisms._changed_tables import (
@@ -26,8 +26,10 @@ from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
+    change_table,
     check_base,
     check_threshold,
+    off_by,
     round_cells,
     small_areas,
     sums_of_detail,
@@ -43,7 +45,7 @@ from headcount.mechanisms.rounding.small_counts import (
 )
 from headcount.noise import Stream
 from headcount.privacy import Guarantee
-from headcount.release.changed import ChangeTable, KnownChange, Off
+from headcount.release.changed import KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
@@ -153,7 +155,7 @@ class Rounding(ChangedTables):
         raise self.bad(
             "mechanism",
             f"a sample{by}, whose people stand for {weight} each",
-            f"how = 'random', 'fixed', 'nearest' or 'midpoint' without thresholds: {reason}",
+            f"how = {one_of(BY_CELL)} without thresholds: {reason}",
         )
 
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
@@ -196,13 +198,8 @@ class Rounding(ChangedTables):
 
     def _by_cell(self, run: TablesRun, secret: KeySecret | None) -> tuple[PublishedCells, ...]:
         """Each cell rounded by itself; by keys of its people, where there are any."""
-        rule = CellRule(
-            base=self.base,
-            how=How(self.how),
-            small_only=self.small_only,
-            weight=run.counts.weight,
-        )
-        off = self._off(run.counts.weight)
+        rule = self._rule(run.counts.weight)
+        off = self._off(rule)
         people = None if secret is None else CellWords.of(run.counts, secret)
         noise, number = (run.noise if rule.how == How.RANDOM else None), run.number
 
@@ -243,44 +240,19 @@ class Rounding(ChangedTables):
             gone |= areas[:, None] & ~is_total(cells)[None, :]
         return gone
 
-    def _off(self, weight: Fraction) -> Off:
-        """How far a value may be from the count behind it; of a sample nothing is known."""
-        half, rest = self.base // 2, self.base - 1
-        if weight != 1:
-            return Off()
-        if self.how == "nearest":
-            off = Off(down=half, up=rest - half, zero_hides=rest - half)
-        elif self.how == "midpoint":
-            off = Off(down=rest - half, up=half, zero_hides=0)
-        else:
-            off = Off(down=rest, up=rest, zero_hides=rest)
-        most = max(self.below, self.areas)
-        return replace(
-            off,
-            multiples_of=1 if self.small_only or self.how == "midpoint" else self.base,
-            exact_above=self.base if self.small_only else None,
-            sums=self.small_only,
-            withheld_below=most or None,
-        )
+    def _rule(self, weight: Fraction = Fraction(1)) -> CellRule:
+        how = How(self.how)
+        return CellRule(base=self.base, how=how, small_only=self.small_only, weight=weight)
+
+    def _off(self, rule: CellRule) -> Off:
+        return replace(off_by(rule), withheld_below=max(self.below, self.areas) or None)
 
     def known_change(self) -> KnownChange | None:
         """The chances of both multiples; sums that are kept have no law of their own."""
         if self.how not in BY_CELL or self.small_only:
             return None
-        first = 1 if self.how == "midpoint" else 0  # there only 0 stays as it is
-        rows = [self._changes(n) for n in range(self.base + first)]
-        return KnownChange(off=self._off(Fraction(1)), table=ChangeTable.of(rows, cycle=self.base))
-
-    def _changes(self, count: int) -> dict[int, float]:
-        """Change -> probability of one count."""
-        down, up = -(count % self.base), self.base - count % self.base
-        if not down:
-            up = 0
-        if self.how == "midpoint":
-            return {up - self.base // 2 if count else 0: 1.0}
-        if self.how == "nearest":
-            return {up if -2 * down >= self.base else down: 1.0}
-        return {up: -down / self.base, down: 1 + down / self.base}
+        rule = self._rule()
+        return KnownChange(off=self._off(rule), table=change_table(rule))
 
     def _controlled(self, run: TablesRun) -> tuple[PublishedCells, ...]:
         found, steps, proved = controlled_tables(

@@ -220,8 +220,8 @@ def _free_change(rest: Any) -> Floats:
         solved = lsmr(matrix, change, atol=ACCURACY, btol=ACCURACY, conlim=0.0, maxiter=LONGEST)
         if solved[1] == 7:
             raise HeadcountError(
-                "small count rounding: which cells the published sums give away: found no answer "
-                f"after {LONGEST:,} iterations, expected one (known = false leaves the check out)"
+                "small count rounding: which cells the published sums give away is not known after "
+                f"{LONGEST:,} iterations. known = false leaves the check out."
             )
         change = change - matrix @ solved[0]
     return np.asarray(change)
@@ -334,8 +334,8 @@ def _best(counts: Ints, inner: Any, settings: SmallCounts, forced: Flags) -> Int
         found = minimise(_program(counts, inner, settings, small, forced, lines=lines))
         if found is None:
             raise SolverError(
-                "small count rounding: found that HiGHS sees no answer, expected one: "
-                "all small cells may be rounded"
+                "small count rounding: HiGHS says that there is no answer, and there is one: all "
+                "small cells rounded"
             )
         rounded, up = found[: 2 * len(small)].astype(np.int64).reshape(2, len(small))
         now = counts.copy()

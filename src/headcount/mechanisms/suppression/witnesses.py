@@ -1,4 +1,4 @@
-"""Moves and witnesses: how a table can change while everything published stays as it is.
+"""Certificates of protection: tables other than the truth that agree with all that is published.
 
 A move d is whole, keeps every relation, A d = 0, and is zero on published cells. Zeros are never
 withheld, so whoever reads the rules knows that a withheld cell holds 1 at least: x + d is a table

@@ -1,4 +1,4 @@
-"""Who is served when partners or pairs are short: as many at risk as can be, riskiest first.
+"""Priority in matching: as many at risk as can be get a partner, those at the highest risk first.
 
 Who may change places with whom is a forest: one tree of units for each group of alike ones. A
 household *stands at* the unit that it has to leave. Two of one group fit each other if neither

@@ -1,4 +1,4 @@
-"""Who stands out: the smallest group that anyone in a household belongs to, level by level."""
+"""Disclosure risk by k-anonymity: the smallest group anyone in a household belongs to, by level."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Risk:
 
 @dataclass(frozen=True, eq=False)
 class DwellingRisk:
-    """How much each dwelling stands out.
+    """The disclosure risk of each dwelling.
 
     where
         depths     depths of the levels looked at, from the coarsest

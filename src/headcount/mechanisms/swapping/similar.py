@@ -1,4 +1,4 @@
-"""Who may take whose place: random, pseudo-random and k-similar partners.
+"""Candidate partners for person swapping: random, pseudo-random and k-similar.
 
 One distance serves all three (Christ, Radway & Bellovin 2022, 4.2):
 

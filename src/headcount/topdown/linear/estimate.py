@@ -1,4 +1,4 @@
-"""The best linear estimates themselves: generalised least squares over a tree of noisy answers.
+"""Generalised least squares over a tree of noisy measurements: best linear unbiased estimates.
 
 From the leaves up, and then from the whole down (S, C, A are those of tree.py),
 

@@ -1,4 +1,4 @@
-"""When a parent's counts cannot be shared within the bounds: keep a margin, change little else.
+"""The failsafe for an infeasible parent: keep its margin, relax its cells as little as can be.
 
 The failsafe of the 2018 end-to-end test. A parent that has no feasible answer gives up its cells
 but keeps the margin over the attributes that the caller names; cells that were 0 reopen where

@@ -1,4 +1,4 @@
-"""Is there any answer at all? If not, which constraints stand in the way."""
+"""Feasibility of a parent's constraints; in an infeasible one, those in conflict."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _least_broken(batch: Batch, p: int, integer: bool, steps: int) -> list[Viola
         steps=steps,
     )
     if found is None:
-        raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")
+        raise SolverError("HiGHS has no answer to a problem with slacks, which always has one")
     under, over = found[variables:].reshape(2, size) > 1e-6
     named = []
     for k in np.flatnonzero(under | over):
