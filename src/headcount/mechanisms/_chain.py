@@ -66,7 +66,7 @@ _NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
 
 
 @dataclass(frozen=True)
-class Unchanged(PreTabular):
+class _Unchanged(PreTabular):
     """In place of steps that change records, where there are none: each stands for ``people``."""
 
     people: Fraction
@@ -188,7 +188,7 @@ class Chain:
 
     def for_a_rehearsal(self) -> Chain:
         """The last step for nobody: it makes what is published, and no record is changed."""
-        before = (Unchanged(self.weight),) if self.steps else ()
+        before = (_Unchanged(self.weight),) if self.steps else ()
         return Chain(before, self.last.for_a_rehearsal())
 
     @property

@@ -74,7 +74,7 @@ def best_within(program: Program, *, nodes: int | None = None, here: bool = Fals
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class _Found:
     """What a search has found: a point if any, and whether that it is best, or none, is proved."""
 
     x: Floats | None
@@ -86,10 +86,10 @@ class Found:
         return self.status in (*DONE, *NOTHING)
 
 
-def search(program: Program, *, nodes: int | None = None, here: bool = False) -> Found:
+def search(program: Program, *, nodes: int | None = None, here: bool = False) -> _Found:
     """The best solution after so many nodes."""
     found = _run(program, nodes=most_nodes(program) if nodes is None else nodes, here=here)
-    return Found(found.x, found.status)
+    return _Found(found.x, found.status)
 
 
 def most_nodes(program: Program) -> int:

@@ -40,12 +40,12 @@ TOTAL_SHARE = Fraction(1, 5)
 
 def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography) -> dict[str, Any]:
     """The keys ``queries``, ``levels`` and ``level_queries`` as a user would write them out."""
-    asked = default_queries(schema)
+    asked = _default_queries(schema)
     usual = _shares(asked, schema)
     levels: list[str] = []
     own: dict[str, Mapping[str, Fraction]] = {}
     given, chosen = settings.level_shares, dict(settings.level_queries)
-    for level in measured_levels(settings, geography):
+    for level in _measured_levels(settings, geography):
         known = _known(settings, asked, schema, geography, level)
         here = _shortened(usual, known)
         if not here and given is None and level not in chosen:
@@ -69,7 +69,7 @@ def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography
     return keys
 
 
-def default_queries(schema: Schema) -> tuple[Query, ...]:
+def _default_queries(schema: Schema) -> tuple[Query, ...]:
     """The total, and each attribute that tells people apart."""
     taken = (TOTAL, CELLS)
     names = [one.name for one in schema.attributes if one.size > 1]
@@ -77,7 +77,7 @@ def default_queries(schema: Schema) -> tuple[Query, ...]:
     return (Query(TOTAL), *singles)
 
 
-def measured_levels(settings: TopDownSettings, geography: Geography) -> tuple[str, ...]:
+def _measured_levels(settings: TopDownSettings, geography: Geography) -> tuple[str, ...]:
     """The levels with units of their own, or those that the user names."""
     if settings.level_shares is not None:
         return tuple(level for level, _ in settings.level_shares)

@@ -274,14 +274,14 @@ def gather(pieces: list[Triples], children: range) -> SparseRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Reopened:
+class _Reopened:
     """A parent that could not be met, with its empty cells reopened where ``keep`` is not empty."""
 
     problem: NodeProblem
     keep: Ints32
 
 
-def rescue(work: Reopened) -> tuple[Triples, bool] | None:
+def rescue(work: _Reopened) -> tuple[Triples, bool] | None:
     """A parent through the failsafe, and whether rounding went beyond floor and ceiling.
 
     None if even the failsafe cannot meet it.
@@ -479,7 +479,7 @@ def piece(above: SparseRows, chunk: ParentChunk, child_first: Ints, level: Level
 
 def reopened(
     above: SparseRows, kids: Ints, level: LevelPlan, *, keep: Ints32, possible: Flags
-) -> Reopened:
+) -> _Reopened:
     """A parent that could not be met, for the failsafe.
 
     where
@@ -493,7 +493,7 @@ def reopened(
     margin = np.bincount(keep, weights=total)
     cell = np.flatnonzero((margin[keep] > 0) & possible).astype(np.int32)
     rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
-    return Reopened(pose(rows, kids, level), keep)
+    return _Reopened(pose(rows, kids, level), keep)
 
 
 def _copy_fits(above: SparseRows, alone: Ints, child_first: Ints, level: LevelPlan) -> Flags:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PieceOutcome:
+class _PieceOutcome:
     """What comes back of a piece of work: what happened, and parents without an answer.
 
     ``broken`` is a constraint that was not kept. It is found before anything is written.
@@ -69,7 +69,7 @@ class PieceOutcome:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelTask:
+class _LevelTask:
     """The children of one level: where to read all that is needed, and where to write them.
 
     where
@@ -89,7 +89,7 @@ class LevelTask:
     possible: Flags
     keep: Ints32 | None = None
 
-    def estimate(self, chunk: ParentChunk) -> PieceOutcome:
+    def estimate(self, chunk: ParentChunk) -> _PieceOutcome:
         """Estimate, round, check and write the children of some parents, unless that is done."""
         part = self.parts.load(self.level.name, chunk.children)
         if part is None:
@@ -98,10 +98,10 @@ class LevelTask:
             if broken is None and not len(step.stuck):
                 broken = broken_bound(step.rows, chunk.children, self.level)
             if broken is not None:
-                return PieceOutcome(step.notes, (), broken)
+                return _PieceOutcome(step.notes, (), broken)
             part = LevelPart(step.rows, step.notes, step.stuck)
             self.parts.save(self.level.name, chunk.children, part)
-        return PieceOutcome(part.notes, tuple(part.stuck.tolist()))
+        return _PieceOutcome(part.notes, tuple(part.stuck.tolist()))
 
     def rescue(self, parent: int) -> tuple[Triples, bool] | None:
         """The children of a parent without an answer, by the failsafe."""
@@ -186,7 +186,7 @@ def descend(
         if depth == 0:
             notes[name] = _root(schema, level_of(name), parts, estimates, repair)
         else:
-            task = LevelTask(
+            task = _LevelTask(
                 level=level_of(name),
                 above=geography.levels[depth - 1],
                 child_first=_child_first(geography, depth, workspace),
@@ -194,7 +194,7 @@ def descend(
                 parts=parts,
                 measurements=measurements,
                 possible=schema.possible,
-                keep=kept_margin(schema, settings),
+                keep=_kept_margin(schema, settings),
             )
             notes[name] = _children(task, chunks(geography, name), engine, progress, repair)
         if seconds is not None:
@@ -236,7 +236,11 @@ def _root(
 
 
 def _children(
-    task: LevelTask, families: list[ParentChunk], engine: Engine, progress: Progress, repair: Repair
+    task: _LevelTask,
+    families: list[ParentChunk],
+    engine: Engine,
+    progress: Progress,
+    repair: Repair,
 ) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
     name, pieces = task.level.name, [chunk.children for chunk in families]
@@ -266,7 +270,7 @@ def _children(
     return _add_notes([notes, mend.notes])
 
 
-def _mended(task: LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
+def _mended(task: _LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
     """Counts for the children of parents without an answer, and of all that must move for them."""
     rescued, wider = _rescued(task, stuck, engine)
     parents = range(repair.geography.size(task.above))
@@ -288,7 +292,7 @@ def _mended(task: LevelTask, stuck: list[int], engine: Engine, repair: Repair) -
 
 
 def _rescued(
-    task: LevelTask, stuck: list[int], engine: Engine
+    task: _LevelTask, stuck: list[int], engine: Engine
 ) -> tuple[dict[int, Triples], dict[int, bool]]:
     """Stuck parents' children by the failsafe, if one is set and finds any; and which are wide."""
     if task.keep is None:
@@ -310,7 +314,7 @@ def _child_first(
     return store_numbers(workspace.below(TRUTH), name, [first], least=0, most=units)
 
 
-def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
+def _kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
     """The margin each cell belongs to when the attributes of the failsafe are summed over."""
     if not settings.failsafe_over:
         return None

@@ -53,7 +53,7 @@ ON_SPINE = (
 )
 
 
-def certificate_of(
+def _certificate_of(
     settings: TopDownSettings,
     plan: Sequence[PlannedMeasurement],
     schema: Schema,
@@ -142,7 +142,7 @@ class TopDownDesign(Design):
         if (loss := self.settings.loss) is None:
             return {}
         schema = self.domain.schema
-        return certificate_of(self.settings, self.plan, schema, self.tree, unit=loss.unit)
+        return _certificate_of(self.settings, self.plan, schema, self.tree, unit=loss.unit)
 
     @cached_property
     def pool_plan(self) -> PoolPlan:

@@ -67,7 +67,7 @@ UNITS_AT_ONCE = 1 << 14
 """Units whose bounds are compared with a table at once."""
 
 
-def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
+def _from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
     """That of published measurements, and of the tables that are kept beside, by their queries."""
     source, beside = "published measurements and constraints", guarantee.not_covered
     if kept:
@@ -77,7 +77,7 @@ def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
     return replace(guarantee, made_from=source, not_covered=beside)
 
 
-def refuse_impossible(
+def _refuse_impossible(
     exact: Restriction,
     level: str,
     measurements: NoisyMeasurements,
@@ -186,7 +186,7 @@ class PublishedStart:
         else:
             stated = self._stated()
         stated = replace(stated, method=self.mechanism.method)
-        return from_published(stated, [query for query, _ in self.kept])
+        return _from_published(stated, [query for query, _ in self.kept])
 
     def _stated(self) -> Guarantee:
         """That of the settings, for files that do not state one, without what is not kept."""
@@ -355,7 +355,7 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
     restrictions = dict(start.restrictions)
     for depth in range(len(tree.levels) - 1, -1, -1):
         level, exact = tree.levels[depth], Restriction(asked, answers, answers)
-        refuse_impossible(exact, level, measurements, start.restrictions, start.joint)
+        _refuse_impossible(exact, level, measurements, start.restrictions, start.joint)
         others = tuple(one for one in restrictions[level] if one.query.name != query)
         restrictions[level] = (*others, exact)
         if depth:

@@ -128,7 +128,7 @@ def truth_outside(
     for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
         for restriction in restrictions[level]:
             schema = counts[level].schema
-            if (where := first_outside(restriction, counts[level].matrix, schema)) is not None:
+            if (where := _first_outside(restriction, counts[level].matrix, schema)) is not None:
                 found.append((level, where[0], bound_name(restriction.query, schema, where[1])))
     return found
 
@@ -174,7 +174,7 @@ def refuse_release_outside(
     """
     for level, those in restrictions.items():
         for restriction in those:
-            if (where := first_outside(restriction, tables[level], schema)) is not None:
+            if (where := _first_outside(restriction, tables[level], schema)) is not None:
                 code = _code(geography, level, where[0])
                 bound = bound_name(restriction.query, schema, where[1])
                 raise RunError(
@@ -183,7 +183,7 @@ def refuse_release_outside(
                 )
 
 
-def first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
+def _first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
     """The first unit and group of counts (units x cells, sparse) outside its bounds."""
     groups = restriction.query.matrix(schema)
     for units, low, high in restriction.pieces():

@@ -195,7 +195,7 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtRisk:
+class _AtRisk:
     """Households with a member in a group of fewer than k, and uniques (a group of one).
 
     where
@@ -237,7 +237,7 @@ class SwapReport:
     unpaired: int
     partners: Mapping[str, int]
     stayed: Mapping[str, int]
-    at_risk: AtRisk | None
+    at_risk: _AtRisk | None
     kept: tuple[Kept, ...]
 
     @property
@@ -299,11 +299,11 @@ def make_report(
     )
 
 
-def _at_risk(before: Households, standing: DwellingRisk, partner: Ints, k: int) -> AtRisk:
+def _at_risk(before: Households, standing: DwellingRisk, partner: Ints, k: int) -> _AtRisk:
     is_household, moved = before.is_household, partner >= 0
     risky = is_household & (standing.depth < len(before.geography.levels))
     unique = is_household & standing.unique
-    return AtRisk(
+    return _AtRisk(
         k=k,
         by_level=at_risk_by_level(standing, before.geography.levels, is_household),
         swapped=int(np.count_nonzero(risky & moved)),

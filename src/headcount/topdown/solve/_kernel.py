@@ -41,7 +41,9 @@ OWN_WEIGHT, OWN_ANSWER, PULL, CENTRE = 0, 1, 2, 3
 
 
 @njit
-def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats, bands: Floats) -> float:
+def _recentre(
+    nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats, bands: Floats
+) -> float:
     """Move the centres of the stand-in terms to the last answer; the largest move.
 
     A weight of 0 has no closed form, so a small one stands in, centred on the last answer:
@@ -84,7 +86,7 @@ def level_prices(nu: Floats, slots: Floats, bands: Floats) -> None:
     Bands are around all groups of a family, and the sums of entries are given, so that the same
     price more on each of them changes no count. Inside a band the price ends at r (z - y), with
     r the slot's own weight and y its answer, which is 0 for most: this is nearer. It is for what
-    ``recentre`` has just moved; a large weight of its own holds the price of a slot where it is.
+    ``_recentre`` has just moved; a large weight of its own holds the price of a slot where it is.
     """
     total, many = 0.0, 0
     for s in range(slots.shape[1]):
@@ -181,7 +183,7 @@ def settle(free: Free, u: Floats, least: float, x: Floats) -> None:
 
 
 @njit
-def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> float:
+def _largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> float:
     """How far parent p's part of x is from its constraints, from the batch itself."""
     worst, kids = 0.0, b.child_start[p]
     for e in range(b.cell_start[p], b.cell_start[p + 1]):
@@ -221,7 +223,7 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
 
 
 @inlined
-def solve_parent(
+def _solve_parent(
     p: int, b: BatchArrays, bounded: Flags, tolerance: float, begin: Floats, x: Floats
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps.
@@ -265,7 +267,7 @@ def solve_parent(
                 return IMPOSSIBLE, attempt, steps, conjugate
             if ended == STUCK:
                 break
-            near = not stand_ins or recentre(nu, u, free, soft, centre, bands) <= PROXIMAL_MOVE
+            near = not stand_ins or _recentre(nu, u, free, soft, centre, bands) <= PROXIMAL_MOVE
             near, loose = near and loose <= tolerance, loose * loose
             if near:
                 settle(free, u, 1e-7, x)
@@ -288,6 +290,6 @@ def solve_parents(
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
-        ended, attempts, steps, conjugate = solve_parent(p, b, bounded, tolerance, begin, x)
+        ended, attempts, steps, conjugate = _solve_parent(p, b, bounded, tolerance, begin, x)
         counts[p, 0], counts[p, 1], counts[p, 2], counts[p, 3] = ended, attempts, steps, conjugate
-        violation[p] = largest_violation(p, b, bounded, x)
+        violation[p] = _largest_violation(p, b, bounded, x)

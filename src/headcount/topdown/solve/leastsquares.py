@@ -38,7 +38,7 @@ class Solver(IntEnum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SolverOutcome:
+class _SolverOutcome:
     """One line for each parent of a batch.
 
     status      as in Status; without SOLVED the parent's part of the answer means nothing
@@ -83,7 +83,7 @@ class Solved:
     """The estimates x, float64[V] in the batch's order, and how each parent ended."""
 
     x: Floats
-    outcome: SolverOutcome
+    outcome: _SolverOutcome
 
 
 def least_squares(
@@ -136,11 +136,11 @@ def _finish(batch: Batch, x: Floats, counts: Ints32, worst: Floats) -> Solved:
     solver = np.where(counts[:, 0] == IMPOSSIBLE, Solver.NONE, Solver.NEWTON)
     first = batch.var_start[batch.cell_start]
     for p in np.flatnonzero(counts[:, 0] == STUCK):
-        found = solve_general(batch.one(int(p)))
+        found = _solve_general(batch.one(int(p)))
         status[p], solver[p], x[first[p] : first[p + 1]], worst[p] = found
     for p in np.flatnonzero(status != Status.SOLVED):
         x[first[p] : first[p + 1]], worst[p] = 0.0, np.inf
-    outcome = SolverOutcome(
+    outcome = _SolverOutcome(
         status=status.astype(np.int8),
         solver=solver.astype(np.int8),
         attempts=counts[:, 1],
@@ -289,7 +289,7 @@ def solve_clarabel(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Stat
     return status, np.array(found.x)[: problem.variables]
 
 
-def solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solver, Floats, float]:
+def _solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solver, Floats, float]:
     """One parent by PIQP, then Clarabel: the first answer whose violation is at most ``allowed``.
 
     Interior points are a little off every constraint; the answer is put back on x >= 0 and the
