@@ -39,7 +39,7 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.changed import ChangeRules
 from headcount.release.published import PublishedCells
-from headcount.schema.bins import BinsField
+from headcount.schema.schema import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells

@@ -51,9 +51,8 @@ from headcount.files import (
     open_own,
     sync_directory,
 )
-from headcount.mechanisms._step_noise import SEED_DRAWS, secret_bits
 from headcount.noise import Noise, Stream
-from headcount.noise.source import KeyKind
+from headcount.noise.source import SEED_DRAWS, KeyKind, secret_bits
 from headcount.noise.words import Words, derive_key
 from headcount.population.population import RecordKeys
 from headcount.tabulate import Counts

@@ -21,8 +21,7 @@ from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Design, PostTabular
 from headcount.mechanisms.suppression.rules import find_tables, known_tables
 from headcount.schema import Attribute, Schema
-from headcount.schema.bins import bin_labels
-from headcount.schema.schema import first_repeated
+from headcount.schema.schema import bin_labels, first_repeated
 from headcount.tabulate.codings import own_coding, years
 from headcount.tabulate.linked_tables import levels_of
 from headcount.tabulate.published import OWN_PRODUCT, PublishedTable, TableCells

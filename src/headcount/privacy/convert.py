@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.errors import PrivacyError
-from headcount.noise.exact import enclose, precision
+from headcount.noise.laws import enclose, precision
 from headcount.privacy.loss import (
     ApproximateLoss,
     Currency,

@@ -149,24 +149,6 @@ def load(program: Program, **options: float) -> Any:
     return solver
 
 
-def optimum(solver: Any, *, integer: bool) -> Floats | None:
-    """What a run of HiGHS has found; None if it proved that there is no solution."""
-    import highspy
-
-    status = solver.getModelStatus()
-    if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
-        x = np.array(solver.getSolution().col_value)
-        return np.rint(x) if integer else x
-    # Every program here is bounded below, so that "unbounded or infeasible" is the latter.
-    nothing = highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible
-    if status in nothing:
-        return None
-    raise SolverError(
-        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
-        "expected an optimum or a proof that there is none"
-    )
-
-
 def _model(program: Program) -> Any:
     import highspy
 

@@ -239,7 +239,7 @@ class NodeWork:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class _Step:
     """One chunk's result: its children's counts, and what happened on the way.
 
     Children of ``stuck`` parents have no counts; ``broken`` should be empty.
@@ -251,7 +251,7 @@ class Step:
     broken: tuple[Violation, ...] = ()
 
 
-def estimate(work: NodeWork) -> Step:
+def estimate(work: NodeWork) -> _Step:
     """Estimate, round and check the children of a chunk of parents."""
     pieces, stuck, notes = [work.copies], work.stuck, dict(work.notes)
     broken: tuple[Violation, ...] = ()
@@ -263,7 +263,7 @@ def estimate(work: NodeWork) -> Step:
     rows = gather(pieces, work.children)
     notes |= {"failsafe": 0, "failsafe rounded wider": 0}
     notes |= {"room made": 0, "moved to make room": 0}
-    return Step(rows, notes, stuck, broken)
+    return _Step(rows, notes, stuck, broken)
 
 
 def gather(pieces: list[Triples], children: range) -> SparseRows:

@@ -266,14 +266,14 @@ def write_measurements(
             continue
         codes = geography.units[geography.depth(level)]
         starts = range(0, len(codes), UNITS_A_PART)
-        parts = (Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
+        parts = (_Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
         made = engine.map(task.write, parts)
         for _ in progress(made, what=f"measurements of {level}", total=len(starts)):
             pass
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class _Units:
     """A run of units: the number of the first, and their codes."""
 
     first: int
@@ -299,7 +299,7 @@ class _PartTask:
         tables = ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded))
         return [name for name, rows in tables if rows]
 
-    def write(self, units: Units) -> None:
+    def write(self, units: _Units) -> None:
         """Write the parts of some units, whole or not at all, unless that is done."""
         import pyarrow.parquet as pq
 
@@ -323,7 +323,7 @@ class _PartTask:
         if self.written is not None:
             self.written.note(note, paths)
 
-    def _answers(self, units: Units) -> Iterator[pa.Table]:
+    def _answers(self, units: _Units) -> Iterator[pa.Table]:
         for one in self.measured:
             step = max(1, VALUES_AT_ONCE // one.query.size(self.schema))
             for first in range(0, len(units.codes), step):
@@ -340,7 +340,7 @@ class _PartTask:
                         apart = _MeasuredQuery(one.query, noise)
                         yield _answer_rows(apart, codes[own], answers[own], self.schema)
 
-    def _constraints(self, units: Units) -> Iterator[pa.Table]:
+    def _constraints(self, units: _Units) -> Iterator[pa.Table]:
         some = range(units.first, units.first + len(units.codes))
         for one in self.bounded:
             yield from _constraint_rows(one, units.codes, some, self.schema)

@@ -14,7 +14,7 @@ which is exact where all groups nest, and never excludes counts that keep the bo
 Bounds that contradict each other are told from those that only the truth breaks. Bounds that hold
 the truth can be met by some counts. Where one does not, it is put beside the bounds of its parent,
 its siblings and its children, and tested for any answer at all: a flow test, see
-``solve.feasibility``.
+``solve.integer_programs``.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ def _clashes(
 
         low <= sum of x over a group of n cells <= high   is   n M - high <= y <= n M - low
     """
-    from headcount.topdown.solve.feasibility import clashes
+    from headcount.topdown.solve.integer_programs import clashes
 
     level = geography.levels[depth]
     above = geography.levels[depth - 1] if depth else ""

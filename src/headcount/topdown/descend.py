@@ -18,13 +18,14 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.engines import Engine
+from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.storage.numbers import StoredNumbers, store_numbers
-from headcount.tabulate import Query
+from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import add_up
 from headcount.topdown._estimate import (
     BrokenConstraint,
@@ -48,7 +49,14 @@ from headcount.topdown._estimate import (
 from headcount.topdown._repair import Repair, RepairPlanner
 from headcount.topdown.answers import Answers
 from headcount.topdown.measure import TRUTH
-from headcount.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory, joined
+from headcount.topdown.parts import (
+    Estimates,
+    LevelPart,
+    LevelParts,
+    PartsInMemory,
+    joined,
+    reordered,
+)
 from headcount.topdown.restrict import JointTotals, Restrictions, refuse_release_outside
 from headcount.topdown.settings import TopDownSettings
 
@@ -340,3 +348,52 @@ def _add_notes(parts: list[dict[str, float]]) -> dict[str, float]:
             old = total.get(name, 0)
             total[name] = max(old, value) if name in _LARGEST else old + value
     return total
+
+
+def along_spine(counts: Counts) -> Counts:
+    """The same leaves under the spine, in its order."""
+    order, spine, quarters = counts.geography.along_spine, counts.geography.spine, counts.quarters
+    assert spine is not None
+    if quarters is not None:
+        quarters = replace(
+            quarters,
+            geography=spine,
+            occupied=quarters.occupied[order],
+            vacant=quarters.vacant[order],
+        )
+    domain = replace(counts.domain, geography=spine)
+    return replace(
+        counts, domain=domain, level=spine.leaf, matrix=counts.matrix[order], quarters=quarters
+    )
+
+
+def off_spine(
+    made: Descent, geography: Geography, *, workspace: Storage | None
+) -> dict[str, csr_array[Any, tuple[int, int]]]:
+    """Counts of the spine's leaves in the order of the published ones, and all levels above.
+
+    The leaf is mapped from a file in ``workspace``, if there is one.
+    """
+    back = np.empty_like(geography.along_spine)
+    back[geography.along_spine] = np.arange(len(back))
+    tables = {geography.leaf: reordered(made.tables[geography.leaf], back, workspace=workspace)}
+    for depth in range(len(geography.levels) - 1, 0, -1):
+        level, below = geography.levels[depth - 1], geography.levels[depth]
+        tables[level] = add_up(tables[below], geography, level, of=below)
+    return tables
+
+
+def refuse_other_totals(
+    settings: TopDownSettings, counts: Counts, tables: Mapping[str, csr_array[Any, Any]]
+) -> None:
+    """Check that what is published exactly is so in published places, whatever the spine's are."""
+    for invariant in settings.invariant:
+        query = settings.query(invariant.query).matrix(counts.schema)
+        truth, released = counts.at(invariant.level).matrix, tables[invariant.level]
+        wrong = abs((truth - released) @ query).sum(axis=1).nonzero()[0]
+        if len(wrong):
+            code = str(counts.geography.units[counts.geography.depth(invariant.level)][wrong[0]])
+            raise RunError(
+                f"topdown: level {invariant.level!r}, unit {code!r}: found another "
+                f"{invariant.query!r} than is published exactly, expected the same"
+            )

@@ -31,14 +31,13 @@ from headcount.release import CountsRelease
 from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
-from headcount.topdown._along_spine import off_spine
 from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._published_answers import published_answers
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import attained
 from headcount.topdown.answers import Answers, Planned, unit_classes
-from headcount.topdown.descend import Descent, descend
+from headcount.topdown.descend import Descent, descend, off_spine
 from headcount.topdown.design import in_words
 from headcount.topdown.measure import bounds_in_files
 from headcount.topdown.measurements import (

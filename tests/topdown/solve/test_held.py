@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.topdown.solve._kernel import own_answers, start_bands, start_centres
 from headcount.topdown.solve._newton import (
     _Held,
     _Jacobian,
@@ -21,7 +20,7 @@ from headcount.topdown.solve._newton import (
     soften_slots,
 )
 from headcount.topdown.solve._pack import HIGH, LOW, pack
-from headcount.topdown.solve.leastsquares import _bounds
+from headcount.topdown.solve.leastsquares import _bounds, own_answers, start_bands, start_centres
 from headcount.topdown.solve.passes import fitting, hold
 from tests.support.pass_problems import TOTALS_FIRST, pass_problem
 from tests.support.solver_answers import solve_passes

@@ -264,29 +264,6 @@ def check_threshold(below: int) -> None:
         raise ConfigError("rounding", place="below", found=str(below), expected="0 or more")
 
 
-def possible_counts(published: Ints, *, base: int, how: How, small_only: bool = False) -> Ends:
-    """The smallest and the largest count that may be behind each published one.
-
-        random, fixed   a = 0: [0, b - 1], else [a - b + 1, a + b - 1]
-        nearest         [a - floor(b/2), a + ceil(b/2) - 1], 0 at least
-        midpoint        a = 0: [0, 0], else [a + floor(b/2) - b + 1, a + floor(b/2)]
-
-    With ``small_only`` a count above b is as it was, and one of b was b at most.
-    """
-    half = base // 2
-    if how == How.NEAREST:
-        low, high = published - half, published + (base - half) - 1
-    elif how == How.MIDPOINT:
-        high = np.where(published > 0, published + half, 0)
-        low = np.where(published > 0, high - base + 1, 0)
-    else:
-        low, high = adjacent(published, base=base)
-    if small_only:
-        low = np.where(published > base, published, low)
-        high = np.where(published >= base, published, high)
-    return np.maximum(low, 0), high
-
-
 def adjacent(published: Ints, *, base: int, steps: int = 0) -> Ends:
     """Counts of which a is an adjacent multiple of b, or one K steps further: within (K + 1) b."""
     reach = (steps + 1) * base - 1
