@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.figures import Reading, timed
 from headcount.arrays import Ints
-from headcount.solve.mip import Program, load, optimum
+from headcount.solve.mip import Program, load
 from headcount.topdown.solve.batch import Batch
 from headcount.topdown.solve.integer_programs import rounding_program
 from headcount.topdown.solve.leastsquares import least_squares
@@ -17,6 +17,7 @@ from headcount.topdown.solve.network import SCALE, split
 from headcount.topdown.solve.rounding import round_batch
 from tests.support.dense import side_by_side
 from tests.support.problems import problem
+from tests.support.suppression_exact import optimum
 
 CASES = {
     "n=192, epsilon 0.25": 45,

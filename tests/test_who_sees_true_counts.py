@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "headcount"
 TRUE = {
-    *("Counts", "KeyedRecords", "Population", "Tabulated", "TrueTable", "Truth"),
-    *("TruthByRange", "TruthFiles", "TruthHere"),
+    *("Counts", "_KeyedRecords", "Population", "Tabulated", "TrueTable", "Truth"),
+    *("_TruthByRange", "TruthFiles", "_TruthHere"),
 }
 """Types that hold true counts."""
 

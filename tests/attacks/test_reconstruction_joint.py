@@ -145,7 +145,7 @@ def test_a_solver_that_dies_leaves_the_change_unproven(monkeypatch):
     from headcount.solve import worker
 
     def dies(*_, **__):
-        raise worker.WorkerDiedError("the process of HiGHS ended without an answer")
+        raise worker._WorkerDiedError("the process of HiGHS ended without an answer")
 
     monkeypatch.setattr(worker, "solve_apart", dies)
     counts = np.array([[1, 0, 0, 1, 0, 1, 0, 0], [0, 1, 1, 0, 0, 0, 2, 0]])

@@ -303,7 +303,7 @@ def test_what_the_last_step_publishes_exactly_is_of_the_people_where_no_step_cha
         "'total' of every whole",
         "after person-swapping: 'by_age' of every level_1",
     )
-    assert exactly(Unchanged(), top) == (
+    assert exactly(_Unchanged(), top) == (
         "after unchanged: 'total' of every whole",
         "after unchanged: 'by_age' of every level_1",
     )
@@ -581,7 +581,7 @@ def test_two_chains_under_one_key_never_share_noise():
 
 
 @dataclass(frozen=True)
-class Unchanged(PreTabular):
+class _Unchanged(PreTabular):
     """The people as they are: stability 1, which is true."""
 
     name = "unchanged"
@@ -603,11 +603,11 @@ def test_exact_counts_of_changed_records_leave_no_guarantee():
         settings | {"invariant": [{"query": "total", "level": people.geography.levels[0]}]},
         source="test",
     )
-    chain = Chain.of([Unchanged(), top])
+    chain = Chain.of([_Unchanged(), top])
     stated = chain.on(people.domain).guarantee
     assert not stated.losses
     assert "publishes some counts of the records that unchanged made exactly" in stated.why_none
-    without = Chain.of([Unchanged(), from_table(TopDown, settings, source="test")])
+    without = Chain.of([_Unchanged(), from_table(TopDown, settings, source="test")])
     assert without.on(people.domain).guarantee.losses
 
 

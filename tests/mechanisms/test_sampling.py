@@ -13,9 +13,9 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
-from headcount.mechanisms._step_noise import cipher_words, generator
 from headcount.mechanisms.sampling import choose, sample_counts
 from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise.source import cipher_words, generator
 from headcount.population import Population, uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
-from headcount.noise.exact import precision
+from headcount.noise.laws import precision
 from headcount_papers.frame.published_noise import GeometricByRatio
 from tests.support.noise_fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
 from tests.support.opendp_samplers import opendp_sampler

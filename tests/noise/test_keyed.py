@@ -25,7 +25,7 @@ from headcount.noise import (
     keyed,
     save_run_key,
 )
-from headcount.noise._tables import build_table
+from headcount.noise.keyed import build_table
 from headcount.noise.source import encode
 from headcount_papers.frame.published_noise import GeometricByRatio, PublishedNoise
 

@@ -22,7 +22,7 @@ from headcount.noise import (
     keyed,
 )
 from headcount.noise import words as kernels
-from headcount.noise._tables import build_table
+from headcount.noise.keyed import build_table
 from headcount_papers.frame.published_noise import GeometricByRatio
 
 HOME = Path(keyed.__file__).parent

@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, PrivacyError
-from headcount.noise import _tables as tables
-from headcount.noise._tables import build_table, certify_thresholds, has_table
-from headcount.noise.exact import Bits, _decide, invert, rejection_gaussian
-from headcount.noise.laws import LARGEST_SCALE, DiscreteGaussian, Law, TwoSidedGeometric
+from headcount.noise import keyed as tables
+from headcount.noise.keyed import _has_table, build_table, certify_thresholds
+from headcount.noise.laws import (
+    LARGEST_SCALE,
+    DiscreteGaussian,
+    Law,
+    TwoSidedGeometric,
+    _Bits,
+    _decide,
+    _rejection_gaussian,
+    invert,
+)
 from headcount_papers.frame.published_noise import GeometricByRatio
 
 LAWS: list[Law] = [
@@ -218,11 +226,11 @@ def test_inexact_or_impossible_parameters_are_refused(law, parameters, message):
 
 
 def test_bits_are_taken_in_order_and_integers_by_rejection():
-    assert Bits(iter([0b1011_0010]), bits=8).take(3) == 0b101
-    source = Bits(iter([0b1011_0010, 0b1111_0000]), bits=8)
+    assert _Bits(iter([0b1011_0010]), bits=8).take(3) == 0b101
+    source = _Bits(iter([0b1011_0010, 0b1111_0000]), bits=8)
     assert [source.take(n) for n in (4, 8, 4)] == [0b1011, 0b0010_1111, 0]
-    assert Bits(iter([0b11_11_01_00]), bits=8).below(3) == 1  # 3 and 3 rejected
-    assert Bits(iter([]), bits=8).below(1) == 0
+    assert _Bits(iter([0b11_11_01_00]), bits=8).below(3) == 1  # 3 and 3 rejected
+    assert _Bits(iter([]), bits=8).below(1) == 0
 
 
 def test_rejection_sampler_follows_the_law():
@@ -231,10 +239,10 @@ def test_rejection_sampler_follows_the_law():
 
     generator = np.random.default_rng(3)
     words = iter(lambda: int(generator.integers(0, 2**64, dtype=np.uint64)), None)
-    source = Bits(words, bits=64)
+    source = _Bits(words, bits=64)
     law = DiscreteGaussian(Fraction(21, 2))
     sample = np.array(
-        [rejection_gaussian(law.sigma2, source) for _ in range(20_000)], dtype=np.int64
+        [_rejection_gaussian(law.sigma2, source) for _ in range(20_000)], dtype=np.int64
     )
     assert fit(law, sample).p > 1e-3
     assert fit(DiscreteGaussian(Fraction(12)), sample).p < 1e-6
@@ -275,7 +283,7 @@ def test_whether_there_is_a_table_is_known_without_making_it(law, word_bits, mon
     for limit in (1, size - 1, size, size + 1, 2 * size):
         if limit:
             table = build_table(law, word_bits=word_bits, limit=limit)
-            assert has_table(law, word_bits=word_bits, limit=limit) == (table is not None), limit
-    has_table.cache_clear()
+            assert _has_table(law, word_bits=word_bits, limit=limit) == (table is not None), limit
+    _has_table.cache_clear()
     monkeypatch.setattr(tables, "build_table", None)
-    assert has_table(law, word_bits=word_bits, limit=2 * size + 10)
+    assert _has_table(law, word_bits=word_bits, limit=2 * size + 10)

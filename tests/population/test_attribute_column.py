@@ -20,7 +20,7 @@ from headcount.population.households import read_households
 from headcount.population.microdata import read_microdata
 from headcount.population.people_table import RowChoice
 from headcount.schema import Schema, load_schema
-from headcount.schema.bins import bin_labels, bin_of, starts_of
+from headcount.schema.schema import bin_labels, bin_of, starts_of
 from headcount.tabulate import tabulate
 
 PLACE = CodeColumns(columns=("place",))

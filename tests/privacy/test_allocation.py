@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from headcount.errors import PrivacyError
 from headcount.noise import DiscreteGaussian
 from headcount.privacy import (
-    AllocatedShare,
     Allocation,
     ApproximateLoss,
     PureLoss,
@@ -23,6 +22,7 @@ from headcount.privacy import (
     marginal_sensitivity,
     sequential,
 )
+from headcount.privacy.loss import _AllocatedShare
 
 UNIT = UnitOfPrivacy.CHANGE_ONE
 LEVELS = ("nation", "state", "county")
@@ -108,7 +108,7 @@ def test_refusals(levels, queries, message):
 
 
 def test_the_type_itself_refuses_what_does_not_sum_to_one():
-    half = AllocatedShare(level="nation", query="sex", share=Fraction(1, 2))
+    half = _AllocatedShare(level="nation", query="sex", share=Fraction(1, 2))
     with pytest.raises(PrivacyError, match="shares: found a sum of 1/2"):
         Allocation(shares=(half,))
     with pytest.raises(PrivacyError, match="shares: found 'sex' at 'nation' twice"):

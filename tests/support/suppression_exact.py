@@ -17,7 +17,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.mechanisms.suppression.complementary import Pattern, checked, complement, needs
 from headcount.mechanisms.suppression.witnesses import SMALL, Need, Witnesses
-from headcount.solve.mip import Program, load, minimise, optimum
+from headcount.solve.mip import Program, SolverError, load, minimise
 from headcount.tabulate.additive import Additive
 
 ROUNDS = 400
@@ -261,3 +261,21 @@ class _Attacker:
         self.programs += 1
         assert found is not None  # nothing at all is a move
         return found.astype(np.int64)
+
+
+def optimum(solver: Any, *, integer: bool) -> Floats | None:
+    """What a run of HiGHS has found; None if it proved that there is no solution."""
+    import highspy
+
+    status = solver.getModelStatus()
+    if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
+        x = np.array(solver.getSolution().col_value)
+        return np.rint(x) if integer else x
+    # Every program here is bounded below, so that "unbounded or infeasible" is the latter.
+    nothing = highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible
+    if status in nothing:
+        return None
+    raise SolverError(
+        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
+        "expected an optimum or a proof that there is none"
+    )

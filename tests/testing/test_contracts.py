@@ -21,7 +21,7 @@ from headcount.mechanisms import (
     Sampling,
     StepDesign,
 )
-from headcount.mechanisms._step_noise import StepNoise
+from headcount.mechanisms._chain import _StepNoise
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
@@ -276,7 +276,7 @@ class SharesNoise(Step):
     def apply(
         self, population: Population, noise: Noise, *, run: int, context: Context
     ) -> Population:
-        source = getattr(noise, "_source", noise) if isinstance(noise, StepNoise) else noise
+        source = getattr(noise, "_source", noise) if isinstance(noise, _StepNoise) else noise
         return super().apply(population, source, run=run, context=context)
 
 

@@ -15,7 +15,7 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.solve.mip import SolverError
 from headcount.tabulate import Query
-from headcount.topdown._bounds_table import read_bounds
+from headcount.topdown._bounds import read_bounds
 from headcount.topdown._tighten import STEPS, contradiction
 from headcount.topdown.choices import Grouping, Invariant, QuartersBounds, RecodedQuery, TableBounds
 from headcount.topdown.mechanism import TopDown
@@ -386,7 +386,7 @@ def test_data_are_refused_even_if_a_contradiction_takes_too_long_to_find(tmp_pat
         asked.append(steps)
         raise SolverError("given up")
 
-    monkeypatch.setattr("headcount.topdown.solve.feasibility.minimise", late)
+    monkeypatch.setattr("headcount.topdown.solve.integer_programs.minimise", late)
     mechanism = settings(
         None,
         invariants=(Invariant(query="total", level="state"),),

@@ -92,7 +92,7 @@ def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
 
 
 PLAIN = (np.ndarray, np.generic, str, int, float, range, dict, list, tuple, type(None))
-OWN = {"ParentChunk", "PieceOutcome"}
+OWN = {"ParentChunk", "_PieceOutcome"}
 
 
 class Elsewhere(Watching):

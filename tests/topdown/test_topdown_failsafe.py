@@ -12,7 +12,7 @@ from headcount.solve.mip import SolverError
 from headcount.storage import storage_at
 from headcount.topdown import descend as descending
 from headcount.topdown.choices import QuartersBounds
-from headcount.topdown.descend import LevelTask
+from headcount.topdown.descend import _LevelTask
 from headcount.topdown.parts import PartFiles
 from headcount.topdown.restrict import restrict
 from headcount.topdown.solve import failsafe
@@ -151,9 +151,9 @@ def test_structural_zeros_do_not_reopen(monkeypatch):
     assert found(range(12)) == 0
 
     def careless(**named):
-        return LevelTask(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
+        return _LevelTask(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
 
-    monkeypatch.setattr(descending, "LevelTask", careless)
+    monkeypatch.setattr(descending, "_LevelTask", careless)
     assert found(range(12)) > 0
 
 

@@ -15,7 +15,7 @@ from headcount.geography import regular
 from headcount.population.population import Quarters
 from headcount.storage import storage_at
 from headcount.tabulate.counts import every_level
-from headcount.topdown import _quarters_bounds
+from headcount.topdown import _bounds
 from headcount.topdown import parts as _joined
 from headcount.topdown._pool import _mapped
 from headcount.topdown.measure import truth_in_files
@@ -70,7 +70,7 @@ def test_living_quarters_are_held_in_32_bits_and_summed_in_64(monkeypatch: pytes
     wide = Quarters(places, "hhgq", many + 1, many[:, 0])
     assert (narrow.occupied.itemsize, wide.occupied.itemsize) == (4, 8)
     for at_once in (1, 2, 100):
-        monkeypatch.setattr(_quarters_bounds, "PARENTS_AT_ONCE", at_once)
-        sums = _quarters_bounds._summed(narrow.occupied, places.children_start("level_1"))
+        monkeypatch.setattr(_bounds, "PARENTS_AT_ONCE", at_once)
+        sums = _bounds._summed(narrow.occupied, places.children_start("level_1"))
         assert (sums == 3 * most).all()
         assert sums.shape == (3, 2)

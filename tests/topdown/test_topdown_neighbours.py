@@ -12,9 +12,8 @@ from headcount.errors import ConfigError, TruthError
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Query
-from headcount.topdown._neighbours import has_neighbour, total_range
 from headcount.topdown.choices import TableBounds
-from headcount.topdown.restrict import Restriction, truth_outside
+from headcount.topdown.restrict import Restriction, has_neighbour, total_range, truth_outside
 from headcount.topdown.solve.batch import NO_BOUND
 from tests.topdown.small import (
     AGE,

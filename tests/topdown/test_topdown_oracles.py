@@ -14,8 +14,7 @@ from hypothesis import settings as examples
 from headcount.errors import RunError
 from headcount.solve.mip import minimise
 from headcount.topdown.solve.batch import Batch, violation
-from headcount.topdown.solve.feasibility import clashes
-from headcount.topdown.solve.integer_programs import rounding_program
+from headcount.topdown.solve.integer_programs import clashes, rounding_program
 from headcount.topdown.solve.leastsquares import Status, programme, solve_clarabel
 from headcount.topdown.solve.network import split
 from headcount.topdown.solve.rounding import RoundingMethod

@@ -19,8 +19,8 @@ from headcount.mechanisms import Chain, Preserved, protect
 from headcount.population.population import Quarters
 from headcount.privacy import UnitOfPrivacy
 from headcount.tabulate import CELLS, Tabulated, counts_digest
-from headcount.topdown._along_spine import along_spine
 from headcount.topdown.choices import Invariant, LevelPasses, QuartersBounds
+from headcount.topdown.descend import along_spine
 from headcount.topdown.restrict import joint_totals, restrict
 from tests.topdown.small import (
     SCHEMA,

@@ -10,8 +10,7 @@ from typing import Any
 from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.init.words import PERSONAL
 from headcount.population.adding_up import OLDEST, SEXES
-from headcount.schema.bins import bin_labels
-from headcount.schema.schema import looks_like_size
+from headcount.schema.schema import bin_labels, looks_like_size
 
 MOST_LEVELS = 70
 """Levels that an attribute may have; the census of 2010 has 63 combinations of races."""

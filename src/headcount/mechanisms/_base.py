@@ -224,7 +224,7 @@ def refuse_too_many(counts: Counts, *, name: str) -> None:
         raise TruthError(name, found="more than 2^40 people", expected=expected)
 
 
-class MethodBase(ABC):
+class _MethodBase(ABC):
     """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
     ``name`` is the name used in configs, reports and noise streams.
@@ -312,7 +312,7 @@ class StepDesign:
         return any(own.covers(kept, self.domain.geography) for own in self.preserves)
 
 
-class PreTabular(MethodBase):
+class PreTabular(_MethodBase):
     """A method that changes records: population in, population out.
 
     where
@@ -346,7 +346,7 @@ class PreTabular(MethodBase):
         """The changed population of a run; run r never reuses run s's noise."""
 
 
-class PostTabular(MethodBase):
+class PostTabular(_MethodBase):
     """A method that changes tables: leaf counts and noise in, protected counts or tables out.
 
     Whoever writes one gives it settings, ``on`` and ``run``; all else has a default.

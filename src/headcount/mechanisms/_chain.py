@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headcount.addresses import chain_words, method_words
+from headcount.arrays import Ints
 from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError
 from headcount.files import make_folder
@@ -46,10 +47,10 @@ from headcount.mechanisms._base import (
     StepDesign,
 )
 from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement, steps_of_all
-from headcount.mechanisms._step_noise import StepNoise
 from headcount.mechanisms._stored_people import CHANGED_PEOPLE, ReusedRun, store_people
 from headcount.mechanisms.identity import Identity
-from headcount.noise import Noise
+from headcount.noise import KeyKind, Law, Noise, Stream
+from headcount.noise.source import MEASUREMENT, DrawPositions
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.registry import MECHANISMS
@@ -66,7 +67,7 @@ _NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
 
 
 @dataclass(frozen=True)
-class Unchanged(PreTabular):
+class _Unchanged(PreTabular):
     """In place of steps that change records, where there are none: each stands for ``people``."""
 
     people: Fraction
@@ -188,7 +189,7 @@ class Chain:
 
     def for_a_rehearsal(self) -> Chain:
         """The last step for nobody: it makes what is published, and no record is changed."""
-        before = (Unchanged(self.weight),) if self.steps else ()
+        before = (_Unchanged(self.weight),) if self.steps else ()
         return Chain(before, self.last.for_a_rehearsal())
 
     @property
@@ -310,7 +311,7 @@ class Chain:
         # Bound to all settings: under one key two chains that differ in an earlier step would
         # else put the same noise on two samples of the same people.
         whole = sha256(self.words.encode()).hexdigest()[:16]
-        return StepNoise(noise, f"step {number + 1} of {whole}: {part.name}")
+        return _StepNoise(noise, f"step {number + 1} of {whole}: {part.name}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -561,3 +562,24 @@ def group_loss(loss: Loss, k: int) -> Loss:
         f"group privacy: found {loss} over {k} steps, expected a pure epsilon or a rho: delta "
         f"grows by a factor that is not a fraction"
     )
+
+
+class _StepNoise:
+    """The noise of one step of a chain: streams of other steps have other purposes."""
+
+    def __init__(self, source: Noise, label: str) -> None:
+        self._source, self._label = source, label
+        self.key_kind: KeyKind = source.key_kind
+        self.backend = source.backend
+
+    def _own(self, stream: Stream) -> Stream:
+        inner = "" if stream.purpose == MEASUREMENT else f", {stream.purpose}"
+        return replace(stream, purpose=f"{self._label}{inner}")
+
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
+        """Whole draws of a law, for the step."""
+        return self._source.draw(self._own(stream), law, draws=draws)
+
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
+        """Some values of one draw of a law, for the step."""
+        return self._source.draw_at(self._own(stream), law, draw=draw, index=index)

@@ -39,7 +39,7 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.changed import ChangeRules
 from headcount.release.published import PublishedCells
-from headcount.schema.bins import BinsField
+from headcount.schema.schema import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
@@ -217,7 +217,7 @@ class TablesRun:
 
     def map_tables(self, function: Callable[[TrueTable], R]) -> Iterator[R]:
         """What a function makes of each table at each of its levels, as work of the engine."""
-        tables = TrueTables(self.counts, self.made)
+        tables = _TrueTables(self.counts, self.made)
         return self.context.engine.map(lambda where: function(tables.at(*where)), self.where)
 
 
@@ -230,7 +230,7 @@ class TrueTable(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrueTables:
+class _TrueTables:
     """Tables of some counts, which are added up once for each level."""
 
     counts: Counts

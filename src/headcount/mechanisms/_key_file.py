@@ -51,9 +51,8 @@ from headcount.files import (
     open_own,
     sync_directory,
 )
-from headcount.mechanisms._step_noise import SEED_DRAWS, secret_bits
 from headcount.noise import Noise, Stream
-from headcount.noise.source import KeyKind
+from headcount.noise.source import SEED_DRAWS, KeyKind, secret_bits
 from headcount.noise.words import Words, derive_key
 from headcount.population.population import RecordKeys
 from headcount.tabulate import Counts
@@ -176,7 +175,7 @@ def record_secret(
     file: Path | None, counts: Counts, noise: Noise, run: int, *, way: str
 ) -> KeySecret:
     """The record keys of a file, or those of the run where none is named."""
-    return secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts, way)
+    return _secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts, way)
 
 
 def origin_of_words(secret: KeySecret, counts: Counts, *, order: bool = False) -> str:
@@ -190,7 +189,7 @@ def origin_of_words(secret: KeySecret, counts: Counts, *, order: bool = False) -
     return GIVEN_ALONE if order and secret.origin != KEPT else GIVEN
 
 
-def secret_of_run(counts: Counts, noise: Noise, run: int) -> KeySecret:
+def _secret_of_run(counts: Counts, noise: Noise, run: int) -> KeySecret:
     """Record keys of one run, which are gone when its key is destroyed."""
     stream = Stream(
         level=counts.geography.leaf, query="record keys", size=SEED_DRAWS, purpose="record keys"
@@ -338,7 +337,7 @@ def _load(path: Path) -> tuple[KeySecret, list[_Use]]:
 
 def leaf_content(counts: Counts) -> bytes:
     """Everything that leaf cells are: places, attributes, and how many people are in each."""
-    matrix = sorted_matrix(counts)
+    matrix = _sorted_matrix(counts)
     hasher = sha256(SCHEMA(counts.schema).encode())
     leaf = counts.geography.units[counts.geography.depth(counts.level)]
     parts = ["\0".join(leaf.tolist()).encode()]
@@ -351,7 +350,7 @@ def leaf_content(counts: Counts) -> bytes:
     return hasher.digest()
 
 
-def sorted_matrix(counts: Counts) -> Any:
+def _sorted_matrix(counts: Counts) -> Any:
     matrix = counts.matrix.copy()
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -371,7 +370,7 @@ class CellWords:
         """Sums of persons' words; without them word i of a stream is that of unit and cell i."""
         if (records := counts.records) is not None:
             return cls(counts, records.sums(secret.words_of_persons(records.keys)))
-        matrix = sorted_matrix(counts)
+        matrix = _sorted_matrix(counts)
         size = matrix.shape[0] * matrix.shape[1]
         row = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
         index = row * matrix.shape[1] + matrix.indices

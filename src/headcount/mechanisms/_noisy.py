@@ -40,7 +40,7 @@ def noisy_cells(
     Structural zeros stay 0 because everyone knows them. With ``times`` each is the sum of so many
     noisy answers. Noise is a function of its address, so that ranges give what the whole gives.
     """
-    wanted = NoisyCells(counts, noise, law, runs, times)
+    wanted = _NoisyCells(counts, noise, law, runs, times)
     units, cells = counts.geography.size(counts.level), counts.schema.size
     step = max(1, PIECE // (cells * len(runs)))
     if units <= step:
@@ -59,7 +59,7 @@ def cell_stream(counts: Counts) -> Stream:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NoisyCells:
+class _NoisyCells:
     """What is measured, and with what noise; see ``noisy_cells``."""
 
     counts: Counts

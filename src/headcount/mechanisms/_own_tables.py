@@ -21,8 +21,7 @@ from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Design, PostTabular
 from headcount.mechanisms.suppression.rules import find_tables, known_tables
 from headcount.schema import Attribute, Schema
-from headcount.schema.bins import bin_labels
-from headcount.schema.schema import first_repeated
+from headcount.schema.schema import bin_labels, first_repeated
 from headcount.tabulate.codings import own_coding, years
 from headcount.tabulate.linked_tables import levels_of
 from headcount.tabulate.published import OWN_PRODUCT, PublishedTable, TableCells
@@ -75,7 +74,7 @@ def _names(value: object, table: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnTables:
+class _OwnTables:
     """Tables as they are asked for, before a schema is known.
 
     where
@@ -380,11 +379,11 @@ class TableMethod(PostTabular):
         return ConfigError(self.name, place=place, found=found, expected=expected)
 
     @property
-    def own(self) -> OwnTables | None:
+    def own(self) -> _OwnTables | None:
         """Tables of one's own, where they are asked for."""
         if not isinstance(self.tables, Pairs | str):
             return None
-        return OwnTables(
+        return _OwnTables(
             tables=cast("NameLists | str", self.tables),
             groups=cast(Pairs[NameLists], self.groups),
             bins=cast(Pairs[Any], self.bins),

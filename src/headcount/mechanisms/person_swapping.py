@@ -14,7 +14,6 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import PEOPLE, Context, Preserved, PreTabular, StepDesign
-from headcount.mechanisms._step_noise import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.households import (
     NO_BOUND,
     log_nobody,
@@ -31,6 +30,7 @@ from headcount.mechanisms.swapping.persons import (
 )
 from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
 from headcount.noise import Noise, Stream
+from headcount.noise.source import SEED_DRAWS, generator
 from headcount.population import Population
 from headcount.population.population import RecordKeys
 from headcount.privacy import Guarantee

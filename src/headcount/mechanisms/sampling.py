@@ -14,8 +14,8 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
 from headcount.mechanisms._base import Context, PreTabular, StepDesign
-from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words, generator
 from headcount.noise import Noise, Stream
+from headcount.noise.source import SEED_DRAWS, cipher_words, generator
 from headcount.noise.words import Words
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy

@@ -280,7 +280,7 @@ def swap_areas(
     order = np.empty((levels - first_level, households))
     for level, row in enumerate(order, start=first_level):
         row[:] = -chance[level] / rng.standard_exponential(households)
-    seeking = Seeking(unit, order, must, tuple(alike), quota, first_level)
+    seeking = _Seeking(unit, order, must, tuple(alike), quota, first_level)
     if within is None:
         return seeking.paired(np.arange(households))
     mate, unpaired = np.full(households, -1, dtype=np.int64), 0
@@ -302,7 +302,7 @@ def _pieces(within: Ints32) -> list[Ints]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Seeking:
+class _Seeking:
     """Who seeks, in what order at each level, and among whom; see ``swap_areas``."""
 
     unit: Ints32

@@ -2,23 +2,24 @@
 
 One word of a cipher stream makes one draw, and word number = draw * stream.size + position, so
 the order of the work, its chunks and its processes cannot matter, and noise need not be stored.
+Certified tables hold the integer cut points by which one word becomes one draw.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count, islice
 from threading import Lock
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
-from headcount.errors import ConfigError
-from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table, has_table
-from headcount.noise.exact import invert
-from headcount.noise.laws import Law
+from headcount.arrays import Ints, Ints32
+from headcount.errors import ConfigError, PrivacyError
+from headcount.noise.laws import Law, invert, precision
 from headcount.noise.source import DrawPositions, KeyKind, RunKey, Stream, check_draws, encode
 from headcount.noise.words import CHUNK, Words, derive_key, lookup
 
@@ -32,6 +33,100 @@ ServedBy = Literal["table", "slow"]
 
 _INT64 = np.dtype(np.int64)
 _log = logging.getLogger(__name__)
+TABLE_LIMIT = 1 << 20
+"""Most thresholds a table may have (8 MiB): geometric to scale 24,000, Gaussian to sigma 110,000.
+
+Beyond it the exact slow sampler takes over."""
+
+_GUIDE_BITS = 16
+_PRECISIONS = (192, 512, 2048, 8192)
+
+
+@dataclass(frozen=True, eq=False)
+class _CutPoints:
+    """Thresholds of one law for words of one width, with a guide that makes look-ups short.
+
+    ``thresholds[k]`` = floor(2^(word_bits - 1) Pr[|X| <= k]), the last being 2^(word_bits - 1) - 1.
+    ``guide``, ``shift``, ``drop``: see ``words.lookup``.
+    """
+
+    thresholds: NDArray[np.uint64]
+    guide: Ints32
+    shift: np.uint64
+    drop: np.uint64
+
+
+@lru_cache(maxsize=256)
+def build_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> _CutPoints | None:
+    """The table of a law, or None if it needs more than ``limit`` thresholds."""
+    thresholds = certify_thresholds(law, bits=word_bits - 1, limit=limit)
+    if thresholds is None:
+        return None
+    guide_bits = min(_GUIDE_BITS, word_bits - 1)
+    shift = word_bits - 1 - guide_bits
+    edges = np.arange((1 << guide_bits) + 1, dtype=np.uint64) << np.uint64(shift)
+    below = np.searchsorted(thresholds, edges, side="left").astype(np.int32)
+    holds = below[1:] > below[:-1]
+    guide = below.copy()
+    guide[:-1][holds] = ~below[:-1][holds]
+    for array in (thresholds, guide):
+        array.setflags(write=False)
+    return _CutPoints(thresholds, guide, shift=np.uint64(shift), drop=np.uint64(64 - word_bits))
+
+
+@lru_cache(maxsize=256)
+def _has_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> bool:
+    """Whether the law has a table, without making it if a look at the last threshold tells."""
+    whole = 1 << (word_bits - 1)
+    with precision(_PRECISIONS[0]):
+        if law.survival_below(limit - 1) * whole > 1:
+            return False
+        rest = law.survival(limit - 1)
+        # A ball above 0 is enough: the exact number has millions of digits.
+        if rest * whole <= 1 and (rest > 0 or law.exact_survival(limit - 1) != 0):
+            return True
+    return build_table(law, word_bits=word_bits, limit=limit) is not None
+
+
+def certify_thresholds(law: Law, *, bits: int, limit: int) -> NDArray[np.uint64] | None:
+    """floor(2^bits Pr[|X| <= k]) for k = 0, 1, ... up to the first that equals 2^bits - 1.
+
+    Each floor is certified: the whole ball that encloses the real number has that floor. Otherwise
+    the precision grows. None if more than ``limit`` are needed.
+    """
+    for digits in _PRECISIONS:
+        with precision(digits):
+            if law.survival_below(limit - 1) * (1 << bits) > 1:
+                return None
+            values = _floors(law, bits=bits, limit=limit)
+        if values is None:
+            continue
+        if values[-1] != (1 << bits) - 1:
+            return None
+        return np.array(values, dtype=np.uint64)
+    raise PrivacyError(
+        f"The noise table of {law} cannot be certified: a threshold lies too near to an integer "
+        f"for {_PRECISIONS[-1]} bits."
+    )
+
+
+def _floors(law: Law, *, bits: int, limit: int) -> list[int] | None:
+    """One attempt at the current precision; None if any floor is not certified."""
+    whole = 1 << bits
+    values: list[int] = []
+    for k, survival in zip(count(), islice(law.survivals(), limit), strict=False):
+        # The floor of 1 - s by the ceiling of s: a tail far below the precision still has one.
+        above = (whole * survival).ceil().unique_fmpz()
+        if above is not None:
+            value = whole - int(above)
+        elif (exact := law.exact_survival(k)) is not None:
+            value = int(whole * (1 - exact) // 1)
+        else:
+            return None
+        values.append(value)
+        if value == whole - 1:
+            break
+    return values
 
 
 @dataclass(eq=False)
@@ -45,18 +140,18 @@ class _Source:
     stream: Stream
     law: Law
     words: Words
-    has_table: bool
+    _has_table: bool
     word_bits: int
     limit: int
     drawn: int = 0
-    table: CutPoints | None = None
+    table: _CutPoints | None = None
     making: Lock = field(default_factory=Lock)
 
-    def table_for(self, more: int) -> CutPoints | None:
+    def table_for(self, more: int) -> _CutPoints | None:
         """The table, if there is one and so many draws more are worth it."""
         with self.making:  # or threads that begin together would each make the table
             self.drawn += more
-            if self.table is None and self.has_table and self.drawn > FEW:
+            if self.table is None and self._has_table and self.drawn > FEW:
                 self.table = build_table(self.law, word_bits=self.word_bits, limit=self.limit)
         return self.table
 
@@ -165,7 +260,7 @@ class KeyedNoise:
             key=derive_key(self._stream_key, encode("words", *address)),
             extension_key=derive_key(self._stream_key, encode("extension", *address)),
         )
-        narrow = has_table(law, word_bits=self._word_bits, limit=self._table_limit)
+        narrow = _has_table(law, word_bits=self._word_bits, limit=self._table_limit)
         source = _Source(stream, law, words, narrow, self._word_bits, self._table_limit)
         self.served[(stream.level, stream.query)] = "table" if narrow else "slow"
         if not narrow:
@@ -228,6 +323,6 @@ def _slowly(source: _Source, number: int, word: int) -> int:
     """The draw of word ``number``, exactly, with as many extension words as it takes."""
     drop = 64 - source.word_bits
     extension = (more >> drop for more in source.words.extension(number))
-    if not source.has_table:
+    if not source._has_table:
         return source.law.without_table(word >> drop, bits=source.word_bits, extension=extension)
     return invert(source.law, word >> drop, bits=source.word_bits, extension=extension)

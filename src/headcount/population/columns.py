@@ -27,8 +27,7 @@ from headcount.population.suspicious import NO_VALUE, refuse_missing_levels, ref
 from headcount.population.tables import Rows
 from headcount.population.text_files import Format
 from headcount.schema import Attribute, Follows
-from headcount.schema.bins import BinsField, bin_labels, bin_of, starts_of
-from headcount.schema.schema import looks_like_size
+from headcount.schema.schema import BinsField, bin_labels, bin_of, looks_like_size, starts_of
 
 _NOTHING = "\0nothing"  # a value that no file can hold
 

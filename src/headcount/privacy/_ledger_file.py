@@ -147,7 +147,7 @@ class Balance:
     def sentences(self) -> tuple[str, ...]:
         """The balance in plain words, with what it cannot know."""
         total = self.dataset.total
-        what = denomination(total)
+        what = _denomination(total)
         how = f"; {self.method}" if self.method else ""
         said = []
         if self.not_private:
@@ -184,13 +184,13 @@ class OverspendError(PrivacyError):
         how = f" ({method})" if method else ""
         super().__init__(
             f"dataset {dataset.name!r}: the release would exceed the declared total. "
-            f"{denomination(dataset.total)} requested {figure(requested)}, remaining "
+            f"{_denomination(dataset.total)} requested {figure(requested)}, remaining "
             f"{figure(remaining)}, difference {figure(self.difference)}{how}, "
             f"when {dataset.total.unit.phrase}"
         )
 
 
-def denomination(total: Loss) -> str:
+def _denomination(total: Loss) -> str:
     """The currency of a total, with its delta where it has one."""
     if isinstance(total, ApproximateLoss):
         return f"epsilon at delta {decimal(total.delta)}"
@@ -234,13 +234,13 @@ def _guards(table: str) -> list[str]:
     ]
 
 
-def has_closings(connection: sqlite3.Connection) -> bool:
+def _has_closings(connection: sqlite3.Connection) -> bool:
     """Whether the ledger has the table of closed runs, which the first version did not have."""
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'closing'"
     return connection.execute(query).fetchone() is not None
 
 
-def add_closings(connection: sqlite3.Connection) -> None:
+def _add_closings(connection: sqlite3.Connection) -> None:
     """Give a ledger of the first version the table of closed runs."""
     schema = Path(__file__).with_name("ledger_schema.sql").read_text("utf-8")
     start = schema.index("CREATE TABLE closing")
@@ -382,8 +382,8 @@ def insert_event(connection: sqlite3.Connection, run_id: str, event: SpendEvent)
 
 def insert_closing(connection: sqlite3.Connection, run_id: str, *, at: str, why: str) -> None:
     """Say that a run will never complete."""
-    if not has_closings(connection):
-        add_closings(connection)
+    if not _has_closings(connection):
+        _add_closings(connection)
     connection.execute("INSERT INTO closing VALUES (?, ?, ?)", (run_id, at, why))
 
 
@@ -465,7 +465,7 @@ def _select(
 
 def _closings(connection: sqlite3.Connection, column: str, value: str) -> list[sqlite3.Row]:
     """Which of some runs were closed."""
-    if not has_closings(connection):
+    if not _has_closings(connection):
         return []
     query = f"SELECT closing.* FROM closing JOIN spend USING (run_id) WHERE spend.{column} = ?"
     return connection.execute(query, (value,)).fetchall()

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.errors import PrivacyError
-from headcount.noise.exact import enclose, precision
+from headcount.noise.laws import enclose, precision
 from headcount.privacy.loss import (
     ApproximateLoss,
     Currency,
@@ -36,7 +36,7 @@ from headcount.privacy.loss import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conversion:
+class _Conversion:
     """A converted loss, never without the loss it came from and the method that gave it."""
 
     source: Loss
@@ -47,20 +47,20 @@ class Conversion:
         return f"{self.value} (from {self.source}, by {self.method})"
 
 
-def pure_to_zcdp(loss: PureLoss) -> Conversion:
+def pure_to_zcdp(loss: PureLoss) -> _Conversion:
     """Every epsilon is a rho: rho = epsilon^2 / 2, exactly, with the same unit of privacy.
 
     Bun and Steinke (2016), "Concentrated Differential Privacy", proposition 1.4.
     """
     _expect(loss, PureLoss, what="pure epsilon to rho")
-    return Conversion(
+    return _Conversion(
         source=loss,
         value=ZCDPLoss(rho=loss.epsilon**2 / 2, unit=loss.unit),
         method="rho = epsilon^2 / 2",
     )
 
 
-def add_remove_to_change_one(loss: PureLoss) -> Conversion:
+def add_remove_to_change_one(loss: PureLoss) -> _Conversion:
     """Changing one is removing it and adding another: epsilon becomes 2 epsilon.
 
     Group privacy for two steps; Dwork and Roth (2014), theorem 2.2. The other way is not true: a
@@ -72,14 +72,14 @@ def add_remove_to_change_one(loss: PureLoss) -> Conversion:
             f"add-remove to change-one: found a loss for '{loss.unit}', "
             f"expected one for '{UnitOfPrivacy.ADD_REMOVE}'"
         )
-    return Conversion(
+    return _Conversion(
         source=loss,
         value=PureLoss(epsilon=2 * loss.epsilon, unit=loss.unit.pair[1]),
         method="change-one epsilon = 2 x add-remove epsilon",
     )
 
 
-def zcdp_to_approximate(loss: ZCDPLoss, *, delta: Fraction | int | str) -> Conversion:
+def zcdp_to_approximate(loss: ZCDPLoss, *, delta: Fraction | int | str) -> _Conversion:
     """The epsilon that a rho amounts to at a chosen delta.
 
         epsilon = inf over alpha > 1 of  rho alpha + log(1 - 1/alpha) - log(delta alpha)/(alpha - 1)
@@ -95,7 +95,7 @@ def zcdp_to_approximate(loss: ZCDPLoss, *, delta: Fraction | int | str) -> Conve
         raise PrivacyError(f"delta: found {chosen}, expected a number above 0 and below 1")
     alpha = _best_order(loss.rho, chosen)
     epsilon = max(Fraction(0), _epsilon_above(loss.rho, chosen, alpha))
-    return Conversion(
+    return _Conversion(
         source=loss,
         value=ApproximateLoss(epsilon=epsilon, delta=chosen, unit=loss.unit),
         method=f"Canonne, Kamath and Steinke (2020), corollary 13, at order {float(alpha):.6g}",
@@ -144,7 +144,7 @@ def _expect(loss: Loss, kind: type, *, what: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Charge:
+class _Charge:
     """An amount of a total, and how it was worked out.
 
     Of one spend, as it enters the sum: epsilon for a total in epsilon, else rho. Of the sum: how
@@ -155,7 +155,7 @@ class Charge:
     method: str = ""
 
 
-def charge(loss: Loss, *, total: Loss) -> Charge:
+def charge(loss: Loss, *, total: Loss) -> _Charge:
     """Bring a loss into the sum that is held against ``total``, or refuse."""
     steps: list[str] = []
     if loss.unit is not total.unit:
@@ -170,16 +170,16 @@ def charge(loss: Loss, *, total: Loss) -> Charge:
         steps.append(conversion.method)
     elif not isinstance(loss, ZCDPLoss):
         raise _refusal(loss, total=total, expected="a rho or a pure epsilon")
-    return Charge(amount=loss.amount, method=", then ".join(steps))
+    return _Charge(amount=loss.amount, method=", then ".join(steps))
 
 
-def used(charges: Iterable[Fraction], *, total: Loss) -> Charge:
+def used(charges: Iterable[Fraction], *, total: Loss) -> _Charge:
     """Add up charges, and convert the sum (never the parts) to the total's currency."""
     amount = sum(charges, Fraction(0))
     if not isinstance(total, ApproximateLoss) or amount == 0:
-        return Charge(amount=amount)
+        return _Charge(amount=amount)
     conversion = zcdp_to_approximate(ZCDPLoss(rho=amount, unit=total.unit), delta=total.delta)
-    return Charge(amount=conversion.value.amount, method=f"rhos summed, then {conversion.method}")
+    return _Charge(amount=conversion.value.amount, method=f"rhos summed, then {conversion.method}")
 
 
 def _same_unit(loss: Loss, *, total: Loss) -> tuple[PureLoss, str]:

@@ -43,14 +43,14 @@ def load_schema(name_or_file: str | Path) -> Schema:
     if isinstance(name_or_file, str) and name_or_file in shipped():
         entry = resources.files("headcount.schema") / "catalog" / f"{name_or_file}.toml"
         source = f"schema {name_or_file!r}"
-        return schema_from(
+        return _schema_from(
             parse_toml(entry.read_text(encoding="utf-8"), source=source), source=source
         )
     data = read_toml(Path(name_or_file), expected=f"a schema: a TOML file, or {one_of(shipped())}")
-    return schema_from(data, source=str(name_or_file))
+    return _schema_from(data, source=str(name_or_file))
 
 
-def schema_from(data: Mapping[str, Any], *, source: str) -> Schema:
+def _schema_from(data: Mapping[str, Any], *, source: str) -> Schema:
     """Build a schema from parsed TOML: ``[[attribute]]`` and ``[[structural_zero]]`` tables."""
     if unknown := set(data) - {"attribute", "structural_zero", "description"}:
         raise ConfigError(

@@ -74,7 +74,7 @@ def best_within(program: Program, *, nodes: int | None = None, here: bool = Fals
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class _Found:
     """What a search has found: a point if any, and whether that it is best, or none, is proved."""
 
     x: Floats | None
@@ -86,10 +86,10 @@ class Found:
         return self.status in (*DONE, *NOTHING)
 
 
-def search(program: Program, *, nodes: int | None = None, here: bool = False) -> Found:
+def search(program: Program, *, nodes: int | None = None, here: bool = False) -> _Found:
     """The best solution after so many nodes."""
     found = _run(program, nodes=most_nodes(program) if nodes is None else nodes, here=here)
-    return Found(found.x, found.status)
+    return _Found(found.x, found.status)
 
 
 def most_nodes(program: Program) -> int:
@@ -147,24 +147,6 @@ def load(program: Program, **options: float) -> Any:
         solver.setOptionValue(option, value)
     solver.passModel(_model(program))
     return solver
-
-
-def optimum(solver: Any, *, integer: bool) -> Floats | None:
-    """What a run of HiGHS has found; None if it proved that there is no solution."""
-    import highspy
-
-    status = solver.getModelStatus()
-    if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
-        x = np.array(solver.getSolution().col_value)
-        return np.rint(x) if integer else x
-    # Every program here is bounded below, so that "unbounded or infeasible" is the latter.
-    nothing = highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible
-    if status in nothing:
-        return None
-    raise SolverError(
-        f"HiGHS ended with status {solver.modelStatusToString(status)!r}, "
-        "without an optimum or a proof that there is none"
-    )
 
 
 def _model(program: Program) -> Any:

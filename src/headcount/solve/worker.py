@@ -50,15 +50,15 @@ PIVOTS = 10
 """Of a linear programme, for each step: they take about as long."""
 
 
-class WorkerDiedError(SolverError):
+class _WorkerDiedError(SolverError):
     """The process of a solver is gone, and its answer with it."""
 
 
-class WorkerKilledError(MachineError):
+class _WorkerKilledError(MachineError):
     """Somebody else has ended the process of a solver."""
 
 
-class Worker:
+class _Worker:
     """One process that answers one programme after the other."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Worker:
     ) -> SolverAnswer | str:
         """The answer, or what went wrong in words.
 
-        WorkerDiedError or WorkerKilledError if nobody answers, MachineError if nobody has done so
+        _WorkerDiedError or _WorkerKilledError if nobody answers, MachineError if nobody has done so
         after so many seconds of ``patience``.
         """
         to, back = self._process.stdin, self._process.stdout
@@ -103,11 +103,11 @@ class Worker:
                     "take: not finished on this machine"
                 ) from None
             if self._process.wait() == -getattr(signal, "SIGKILL", 0):
-                raise WorkerKilledError(
+                raise _WorkerKilledError(
                     "the process of HiGHS was killed: not finished on this machine. Has it memory "
                     "enough?"
                 ) from None
-            raise WorkerDiedError("the process of HiGHS ended without an answer") from None
+            raise _WorkerDiedError("the process of HiGHS ended without an answer") from None
         finally:
             late.cancel()
         if isinstance(answer, str):
@@ -133,8 +133,8 @@ class Worker:
         self._process.wait()
 
 
-_idle: SimpleQueue[Worker] = SimpleQueue()
-_alive: set[Worker] = set()
+_idle: SimpleQueue[_Worker] = SimpleQueue()
+_alive: set[_Worker] = set()
 _spent: list[float] = []
 
 
@@ -165,9 +165,9 @@ def solve_apart(
     """Run HiGHS on a programme in a worker; if it dies, once more without presolve."""
     try:
         return _solve_once(program, options, patience)
-    except WorkerKilledError:
+    except _WorkerKilledError:
         return _solve_once(program, options, patience)
-    except WorkerDiedError:
+    except _WorkerDiedError:
         return _solve_once(program, options | {"presolve": "off"}, patience)
 
 
@@ -178,7 +178,7 @@ def _solve_once(
     try:
         worker = _idle.get_nowait()
     except Empty:
-        worker = Worker()
+        worker = _Worker()
     try:
         answer = worker.ask(program, options, patience)
     except BaseException:  # half an answer may be in the pipe

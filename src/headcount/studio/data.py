@@ -22,7 +22,7 @@ from headcount.population.tables import header_of
 from headcount.population.text_files import PLAIN, Format
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.ledger import declared_total
-from headcount.schema.bins import NAMED
+from headcount.schema.schema import NAMED
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.start import ledgers_among, plain_files
 from headcount.typed import from_table

@@ -221,7 +221,7 @@ def _several_races() -> Group:
 
 
 def _race_groups(layer: Mapping[str, list[str]]) -> tuple[Group, ...]:
-    known = {label: race_codes(terms) for label, terms in layer.items() if terms != [REST]}
+    known = {label: _race_codes(terms) for label, terms in layer.items() if terms != [REST]}
     rest = frozenset(range(1, 64)).difference(*known.values())
     return tuple((label, known.get(label, rest)) for label in layer)
 
@@ -253,7 +253,7 @@ def in_combination(race: str) -> frozenset[int]:
     )
 
 
-def race_codes(terms: Sequence[str]) -> frozenset[int]:
+def _race_codes(terms: Sequence[str]) -> frozenset[int]:
     """Codes of a group: "white+black" is that combination, "*white" all that include white."""
     codes: set[int] = set()
     for term in terms:

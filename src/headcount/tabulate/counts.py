@@ -101,7 +101,7 @@ TOTAL = Query("total")
 
 
 @kernel
-def add_rows(
+def _add_rows(
     start: Ints, cell: Ints32, value: Ints, first: Ints, cells: int
 ) -> tuple[Ints, Ints32, Ints]:
     """Sums of the rows first[p] to first[p + 1] for every p, cells in order, zeros left out.
@@ -138,7 +138,7 @@ ENTRIES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KeyedRecords:
+class _KeyedRecords:
     """Where everybody is, and what their words are made from: for keys of cells, never shown.
 
     where
@@ -180,7 +180,7 @@ class Counts:
     quarters: Quarters | None = None
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
-    records: KeyedRecords | None = None
+    records: _KeyedRecords | None = None
 
     @property
     def schema(self) -> Schema:
@@ -224,7 +224,7 @@ def tabulate(population: Population) -> Counts:
         quarters=population.quarters,
         weight=population.weight,
         of_dwellings=population.households is not None or population.of_dwellings,
-        records=None if keys is None else KeyedRecords(unit, cell, keys, shape),
+        records=None if keys is None else _KeyedRecords(unit, cell, keys, shape),
     )
 
 
@@ -266,7 +266,7 @@ def add_up(
     """
 
     first = np.append(geography.children_start(level), geography.size(of)).astype(np.int64)
-    start, cell, value = add_rows(
+    start, cell, value = _add_rows(
         matrix.indptr, matrix.indices, matrix.data, first, matrix.shape[1]
     )
     return sparse_counts(start, cell, value, cells=matrix.shape[1])
@@ -472,7 +472,7 @@ def _add_households(add: Callable[[str, bytes | _Pieces], None], households: Hou
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelSummary:
+class _LevelSummary:
     """Units of one level, how many of them have people, and the mean over all of them."""
 
     name: str
@@ -482,7 +482,7 @@ class LevelSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttributeSummary:
+class _AttributeSummary:
     """Levels of one attribute: how many were read from the data, and how many nobody has."""
 
     name: str
@@ -497,8 +497,8 @@ class Summary:
 
     reading: ReadSummary
     people: int
-    levels: tuple[LevelSummary, ...]
-    attributes: tuple[AttributeSummary, ...]
+    levels: tuple[_LevelSummary, ...]
+    attributes: tuple[_AttributeSummary, ...]
 
 
 def summarize(counts: Counts, reading: ReadSummary) -> Summary:
@@ -510,7 +510,7 @@ def summarize(counts: Counts, reading: ReadSummary) -> Summary:
         units = tree.size(level)
         inhabited = len(np.unique(tree.ancestors(level)[here > 0]))
         levels.append(
-            LevelSummary(name=level, units=units, inhabited=inhabited, mean=people / units)
+            _LevelSummary(name=level, units=units, inhabited=inhabited, mean=people / units)
         )
     cells = np.asarray(counts.matrix.sum(axis=0)).reshape(schema.shape)
     attributes = []
@@ -519,7 +519,7 @@ def summarize(counts: Counts, reading: ReadSummary) -> Summary:
         # The reader owns up to levels that it took from the data; the list of them is public else.
         new = f"which levels of {attribute.name!r} exist" in counts.domain.read_off
         attributes.append(
-            AttributeSummary(
+            _AttributeSummary(
                 name=attribute.name,
                 levels=attribute.levels,
                 new=attribute.size if new else 0,

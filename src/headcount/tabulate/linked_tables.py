@@ -29,7 +29,7 @@ from headcount.tabulate.published import TableCells
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sum:
+class _Sum:
     """A column that is the sum of columns of other tables, which are ``sources``.
 
     ``rest`` is the column among ``parts`` that no table has, -1 if they make up the total.
@@ -41,7 +41,7 @@ class Sum:
     sources: frozenset[int]
 
 
-def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple[Sum, ...]:
+def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple[_Sum, ...]:
     """Sums that hold between tables, besides those within each.
 
     ``columns`` numbers the cells of each table, the same for cells that count the same people. The
@@ -55,7 +55,7 @@ def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple
     margins = {int(c) for one, own in zip(tables, columns, strict=True) for c in own[~one.inner]}
     number = {who: column for column, who in people.items()}
     new = count(1 + max(people, default=0))
-    found: dict[tuple[int, ...], Sum] = {}
+    found: dict[tuple[int, ...], _Sum] = {}
     for i, cells in enumerate(tables):
         for total in columns[i][cells.inner].tolist():
             for taken, left in _sums_of(total, i, alike, inside, people, columns):
@@ -69,7 +69,7 @@ def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple
                     sources.add(_holder(parts[-1], tables, columns))
                 found.setdefault(
                     (total, *sorted(parts)),
-                    Sum(
+                    _Sum(
                         total=total,
                         parts=tuple(parts),
                         rest=-1 if parts[-1] in people else parts[-1],
@@ -259,7 +259,7 @@ def _columns(tables: Sequence[TableCells]) -> list[Ints]:
     return found
 
 
-def _components(columns: Sequence[Ints], sums: Sequence[Sum]) -> list[list[int]]:
+def _components(columns: Sequence[Ints], sums: Sequence[_Sum]) -> list[list[int]]:
     """Tables that share a cell or a sum, directly or through others; in their order."""
     groups: list[list[int]] = []
     for i, own in enumerate(columns):
@@ -275,7 +275,7 @@ def _components(columns: Sequence[Ints], sums: Sequence[Sum]) -> list[list[int]]
 def _linked(
     tables: Sequence[TableCells],
     columns: Sequence[Ints],
-    sums: Sequence[Sum],
+    sums: Sequence[_Sum],
     geography: Geography,
     lowest: str,
 ) -> LinkedTables:
@@ -322,7 +322,7 @@ def _in_common(own: Sequence[Sequence[str]], geography: Geography, places: _Plac
     return np.unique(np.concatenate([places.at(level, geography) for level in levels]))
 
 
-def _sum_part(one: Sum, units: Ints, width: int) -> tuple[Additive, Ints]:
+def _sum_part(one: _Sum, units: Ints, width: int) -> tuple[Additive, Ints]:
     """A sum between tables in each of the units: the total first, then its parts."""
     size = 1 + len(one.parts)
     numbers = np.arange(len(units) * size).reshape(len(units), size)
@@ -339,7 +339,7 @@ def _sum_part(one: Sum, units: Ints, width: int) -> tuple[Additive, Ints]:
 
 
 def _rests(
-    across: Sequence[tuple[Sum, Ints]], width: int, renumber: _Renumber
+    across: Sequence[tuple[_Sum, Ints]], width: int, renumber: _Renumber
 ) -> Iterator[tuple[Ints, Ints, Ints]]:
     for one, units in across:
         if one.rest >= 0:

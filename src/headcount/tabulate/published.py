@@ -43,7 +43,7 @@ OUTSIDE = "outside"
 
 
 @dataclass(frozen=True)
-class TableSupport:
+class _TableSupport:
     """Whether a schema can make a table, why not, and the codings it is made with."""
 
     possible: bool
@@ -88,7 +88,7 @@ class PublishedTable:
         """Whether the table is a user's, by attributes as they are."""
         return self.product == OWN_PRODUCT
 
-    def supports(self, schema: Schema) -> TableSupport:
+    def supports(self, schema: Schema) -> _TableSupport:
         """Can this schema make the table? If not, the reason."""
         return _support(self, schema)
 
@@ -179,9 +179,9 @@ class TableCells:
 
 
 @cache
-def _support(table: PublishedTable, schema: Schema) -> TableSupport:
+def _support(table: PublishedTable, schema: Schema) -> _TableSupport:
     if table.counts == HOUSING:
-        return TableSupport(False, f"{table.name} counts homes: it is made from living quarters")
+        return _TableSupport(False, f"{table.name} counts homes: it is made from living quarters")
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
         if not alternatives and role in schema.names:
@@ -190,13 +190,13 @@ def _support(table: PublishedTable, schema: Schema) -> TableSupport:
             continue
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):
-            return TableSupport(False, f"{table.name}: {found}")
+            return _TableSupport(False, f"{table.name}: {found}")
         coding, label = found
         if label:
             universe.append((role, coding, label))
         else:
             axes.append(coding)
-    return TableSupport(True, axes=tuple(axes), universe=tuple(universe))
+    return _TableSupport(True, axes=tuple(axes), universe=tuple(universe))
 
 
 def _first_possible(
@@ -314,7 +314,7 @@ def _family_of_group(coding: Coding) -> Ints:
     return np.repeat(np.arange(len(sizes)), sizes)[::-1].copy()
 
 
-def _matrix(schema: Schema, support: TableSupport) -> Any:
+def _matrix(schema: Schema, support: _TableSupport) -> Any:
     """Kronecker product over the schema's attributes of (levels x groups), axes then reordered."""
     from scipy.sparse import csr_array, kron
 
@@ -386,15 +386,15 @@ def supported(
 @cache
 def _shipped(product: str | Path) -> Mapping[str, PublishedTable]:
     file = resources.files("headcount.tabulate") / "products" / f"{product}.toml"
-    return tables_from(tomllib.loads(file.read_text(encoding="utf-8")), source=str(product))
+    return _tables_from(tomllib.loads(file.read_text(encoding="utf-8")), source=str(product))
 
 
 def _read(path: Path) -> Mapping[str, PublishedTable]:
     data = read_toml(path, expected=f"tables: a TOML file, or {one_of(PRODUCTS)}")
-    return tables_from(data, source=str(path))
+    return _tables_from(data, source=str(path))
 
 
-def tables_from(data: Mapping[str, Any], *, source: str) -> Mapping[str, PublishedTable]:
+def _tables_from(data: Mapping[str, Any], *, source: str) -> Mapping[str, PublishedTable]:
     """Build tables from parsed TOML: ``[[table]]`` entries and ``[iteration]`` universes."""
     iterations = data.get("iteration", {})
     made = [one for entry in data.get("table", ()) for one in _tables(entry, iterations, source)]

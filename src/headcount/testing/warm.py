@@ -38,7 +38,7 @@ from headcount.schema import Attribute, Schema
 from headcount.topdown.choices import LevelPasses, Marginal
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.feasibility import clashes
+from headcount.topdown.solve.integer_programs import clashes
 from headcount.topdown.solve.rounding import round_batch
 
 log = logging.getLogger(__name__)

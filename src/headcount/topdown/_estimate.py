@@ -239,7 +239,7 @@ class NodeWork:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class _Step:
     """One chunk's result: its children's counts, and what happened on the way.
 
     Children of ``stuck`` parents have no counts; ``broken`` should be empty.
@@ -251,7 +251,7 @@ class Step:
     broken: tuple[Violation, ...] = ()
 
 
-def estimate(work: NodeWork) -> Step:
+def estimate(work: NodeWork) -> _Step:
     """Estimate, round and check the children of a chunk of parents."""
     pieces, stuck, notes = [work.copies], work.stuck, dict(work.notes)
     broken: tuple[Violation, ...] = ()
@@ -263,7 +263,7 @@ def estimate(work: NodeWork) -> Step:
     rows = gather(pieces, work.children)
     notes |= {"failsafe": 0, "failsafe rounded wider": 0}
     notes |= {"room made": 0, "moved to make room": 0}
-    return Step(rows, notes, stuck, broken)
+    return _Step(rows, notes, stuck, broken)
 
 
 def gather(pieces: list[Triples], children: range) -> SparseRows:
@@ -274,14 +274,14 @@ def gather(pieces: list[Triples], children: range) -> SparseRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Reopened:
+class _Reopened:
     """A parent that could not be met, with its empty cells reopened where ``keep`` is not empty."""
 
     problem: NodeProblem
     keep: Ints32
 
 
-def rescue(work: Reopened) -> tuple[Triples, bool] | None:
+def rescue(work: _Reopened) -> tuple[Triples, bool] | None:
     """A parent through the failsafe, and whether rounding went beyond floor and ceiling.
 
     None if even the failsafe cannot meet it.
@@ -479,7 +479,7 @@ def piece(above: SparseRows, chunk: ParentChunk, child_first: Ints, level: Level
 
 def reopened(
     above: SparseRows, kids: Ints, level: LevelPlan, *, keep: Ints32, possible: Flags
-) -> Reopened:
+) -> _Reopened:
     """A parent that could not be met, for the failsafe.
 
     where
@@ -493,7 +493,7 @@ def reopened(
     margin = np.bincount(keep, weights=total)
     cell = np.flatnonzero((margin[keep] > 0) & possible).astype(np.int32)
     rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
-    return Reopened(pose(rows, kids, level), keep)
+    return _Reopened(pose(rows, kids, level), keep)
 
 
 def _copy_fits(above: SparseRows, alone: Ints, child_first: Ints, level: LevelPlan) -> Flags:

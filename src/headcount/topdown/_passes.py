@@ -67,10 +67,10 @@ def plan_passes(
         )
         for one in chosen.fit
     )
-    return PassPlan(tuple(fit), round_plan(settings, chosen, schema))
+    return PassPlan(tuple(fit), _round_plan(settings, chosen, schema))
 
 
-def round_plan(
+def _round_plan(
     settings: TopDownSettings, chosen: LevelPasses, schema: Schema
 ) -> tuple[RoundPass, ...]:
     """The passes of rounding, each query as a partition of the cells."""
@@ -117,7 +117,7 @@ def refuse_crossing(settings: TopDownSettings, restrictions: Restrictions, schem
         if not chosen.nested:
             continue
         bounds = [_bounded(one, schema) for one in restrictions[level]]
-        number = first_crossing(round_plan(settings, chosen, schema), bounds)
+        number = first_crossing(_round_plan(settings, chosen, schema), bounds)
         if number is not None:
             _refuse(
                 level,

@@ -62,7 +62,7 @@ drawn for it: 2,016 cells in a block group would be, for 0.04 % of its precision
 
 
 @dataclass(frozen=True, eq=False)
-class PooledLevel:
+class _PooledLevel:
     """How the answers of one level are pooled: known without any answer.
 
     where
@@ -100,7 +100,7 @@ class PoolPlan:
         evens    each cell on the evens (linear/components.py), if totals are fitted first
     """
 
-    levels: Mapping[str, PooledLevel]
+    levels: Mapping[str, _PooledLevel]
     lowest: str
     groups: Mapping[str, Ints]
     sizes: Mapping[str, int]
@@ -190,7 +190,7 @@ def _pooled_levels(
     noise: NoiseTree,
     lowest: int,
     first: set[str],
-) -> Iterator[PooledLevel]:
+) -> Iterator[_PooledLevel]:
     """The levels whose answers are not as they were drawn; ``first`` fit the total alone first."""
     components = _components(settings, schema)
     sizes = {CELLS: schema.size} | {one.name: one.size(schema) for one in settings.marginals}
@@ -206,7 +206,7 @@ def _pooled_levels(
             at += sizes[query]
         if level in first:
             columns[BEST_TOTAL] = slice(at, at + 1)
-        yield PooledLevel(
+        yield _PooledLevel(
             name=level,
             below=tree.levels[depth + 1] if depth < lowest else "",
             of_unit=noise.classes[depth].of_unit.astype(np.int32),
@@ -243,7 +243,7 @@ def _direction(components: Components, weight: Mapping[str, Floats]) -> Floats:
 
 
 def _more(
-    settings: TopDownSettings, tree: Geography, levels: Sequence[PooledLevel], planned: Planned
+    settings: TopDownSettings, tree: Geography, levels: Sequence[_PooledLevel], planned: Planned
 ) -> Iterator[tuple[tuple[str, str], PlannedNoise]]:
     """Queries without a share at a level that are answered there by the levels below."""
     queries = [CELLS, *(query.name for query in settings.marginals)]
@@ -267,7 +267,7 @@ NUMBERS_AT_ONCE = 1 << 22
 """Answers of children that one piece of work reads."""
 
 
-class PooledFiles:
+class _PooledFiles:
     """Pooled answers of a run in its workspace: a file for each piece of work, and a note of it.
 
     A resumed run takes those that are there. They have noisy answers and nothing of the truth, and
@@ -312,8 +312,8 @@ class PooledFiles:
 
 
 @dataclass(frozen=True, eq=False)
-class PooledRows:
-    """Pooled answers of a level: a row for each unit, the columns of ``PooledLevel.columns``.
+class _PooledRows:
+    """Pooled answers of a level: a row for each unit, the columns of ``_PooledLevel.columns``.
 
     where
         first    the first unit of each piece
@@ -348,7 +348,7 @@ class Pool:
     """
 
     plan: PoolPlan
-    rows: Mapping[str, PooledRows]
+    rows: Mapping[str, _PooledRows]
 
     def has(self, level: str, query: str) -> bool:
         """Whether the answers to a query are pooled at a level."""
@@ -385,7 +385,7 @@ class Pool:
         return replace(level, classes=(weights * measured, kinds))
 
 
-class PoolPiece(NamedTuple):
+class _PoolPiece(NamedTuple):
     """Some units of a level whose answers are pooled together.
 
     where
@@ -409,10 +409,10 @@ class _PoolTask:
 
     drawn: Answers
     pool: Pool
-    level: PooledLevel
-    files: PooledFiles | None
+    level: _PooledLevel
+    files: _PooledFiles | None
 
-    def __call__(self, piece: PoolPiece) -> Floats | StoredFloats:
+    def __call__(self, piece: _PoolPiece) -> Floats | StoredFloats:
         if self.files is None:
             return self._pooled(piece)
         found = self.files.load(self.level.name, piece.units)
@@ -420,7 +420,7 @@ class _PoolTask:
             found = self.files.save(self.level.name, piece.units, self._pooled(piece))
         return found
 
-    def _pooled(self, piece: PoolPiece) -> Floats:
+    def _pooled(self, piece: _PoolPiece) -> Floats:
         """The row of each unit."""
         pool, level = self.pool, self.level
         rows = pool.rows.get(level.below)
@@ -431,7 +431,7 @@ class _PoolTask:
             parts.append(pool.plan.best_totals(level.name, piece.units, values)[:, None])
         return np.ascontiguousarray(np.hstack(parts))
 
-    def _joined(self, query: str, piece: PoolPiece, below: Floats | None) -> Floats:
+    def _joined(self, query: str, piece: _PoolPiece, below: Floats | None) -> Floats:
         """y* of some units."""
         drawn, pool, level, units = self.drawn, self.pool, self.level, piece.units
         kind = level.of_unit[units.start : units.stop]
@@ -477,7 +477,7 @@ def answers_of_run(
         settings, schema, tree, planned=drawn.planned, classes=drawn.classes, published=published
     )
     if context.workspace is not None:
-        files = PooledFiles(context.workspace, run, made_from=made_from)
+        files = _PooledFiles(context.workspace, run, made_from=made_from)
     answers = pooled(drawn, plan, tree, context=context, files=files)
     seconds[SECONDS] = round(seconds.get(SECONDS, 0.0) + perf_counter() - began, 1)
     yield answers
@@ -491,10 +491,10 @@ def pooled(
     tree: Geography,
     *,
     context: Context,
-    files: PooledFiles | None = None,
+    files: _PooledFiles | None = None,
 ) -> Answers:
     """The answers with those of the levels above pooled, from the lowest that takes part up."""
-    rows: dict[str, PooledRows] = {}
+    rows: dict[str, _PooledRows] = {}
     for level in reversed(list(plan.levels.values())):
         task = _PoolTask(drawn, Pool(plan, dict(rows)), level, files)
         pieces = list(_pieces(level, tree, sum(plan.sizes.values())))
@@ -502,7 +502,7 @@ def pooled(
         made = context.progress(context.engine.map(task, pieces), what=what, total=len(pieces))
         begins = np.array([one.units.start for one in pieces], dtype=np.int64)
         kept = list(made) if files is not None or len(pieces) == 1 else _mapped(made)
-        rows[level.name] = PooledRows(level.columns, begins, kept)
+        rows[level.name] = _PooledRows(level.columns, begins, kept)
     return replace(drawn, planned={**drawn.planned, **plan.more}, pool=Pool(plan, rows))
 
 
@@ -522,7 +522,7 @@ def _mapped(made: Iterable[Floats | StoredFloats]) -> list[Floats]:
     ]
 
 
-def _pieces(level: PooledLevel, tree: Geography, answers: int) -> Iterator[PoolPiece]:
+def _pieces(level: _PooledLevel, tree: Geography, answers: int) -> Iterator[_PoolPiece]:
     """Runs of units that have, with their children, not too many answers together."""
     child_first = np.zeros(tree.size(level.name) + 1, dtype=np.int64)
     if level.below:
@@ -534,5 +534,5 @@ def _pieces(level: PooledLevel, tree: Geography, answers: int) -> Iterator[PoolP
         last = int(np.searchsorted(ends, before + NUMBERS_AT_ONCE, side="right"))
         last = max(last, first + 1)
         kids = range(int(child_first[first]), int(child_first[last]))
-        yield PoolPiece(range(first, last), kids, child_first[first:last] - kids.start)
+        yield _PoolPiece(range(first, last), kids, child_first[first:last] - kids.start)
         first = last

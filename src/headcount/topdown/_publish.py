@@ -90,15 +90,15 @@ def columns_of(table: str, schema: Schema) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class MeasuredQuery:
+class _MeasuredQuery:
     """A query at a level, and its noise."""
 
     query: Query
     noise: PlannedNoise
 
 
-def answer_rows(
-    one: MeasuredQuery, codes: NDArray[np.str_], answers: Ints, schema: Schema
+def _answer_rows(
+    one: _MeasuredQuery, codes: NDArray[np.str_], answers: Ints, schema: Schema
 ) -> pa.Table:
     """Rows of noisy answers to one query (units x groups) in some units."""
     law, loss = one.noise.law, one.noise.loss
@@ -110,7 +110,7 @@ def answer_rows(
     return _table(columns, columns_of(ANSWERS, schema))
 
 
-def constraint_rows(
+def _constraint_rows(
     one: Restriction, codes: NDArray[np.str_], units: range, schema: Schema
 ) -> Iterator[pa.Table]:
     """Rows of what one query keeps in some units: exactly, or no less and no more than.
@@ -138,7 +138,7 @@ def constraint_rows(
 
 
 def described(
-    level: str, measured: list[MeasuredQuery], bounded: list[Query], schema: Schema, *, run: str
+    level: str, measured: list[_MeasuredQuery], bounded: list[Query], schema: Schema, *, run: str
 ) -> dict[bytes, bytes]:
     """What a file says about itself: its level, and each query with its groups, law and loss.
 
@@ -165,7 +165,7 @@ def stated(about: Mapping[str, Any]) -> dict[bytes, bytes]:
     return {ABOUT: json.dumps(about, ensure_ascii=False).encode()}
 
 
-def together_rows(joint: JointTotals, codes: NDArray[np.str_], schema: Schema) -> pa.Table:
+def _together_rows(joint: JointTotals, codes: NDArray[np.str_], schema: Schema) -> pa.Table:
     """Exact totals of published units of which the measured tree has parts."""
     columns = _about(TOTAL, f"{TOTAL.name}{KEPT}", codes, schema)
     columns["sign"] = pa.repeat(EXACT, len(codes))
@@ -248,11 +248,11 @@ def write_measurements(
     """
     for level in geography.levels:
         measured = [
-            MeasuredQuery(every_cell(schema) if name == CELLS else settings.query(name), noise)
+            _MeasuredQuery(every_cell(schema) if name == CELLS else settings.query(name), noise)
             for (at, name), noise in measurements.planned.items()
             if at == level
         ]
-        task = PartTask(
+        task = _PartTask(
             level=level,
             measured=measured,
             bounded=restrictions[level],
@@ -266,14 +266,14 @@ def write_measurements(
             continue
         codes = geography.units[geography.depth(level)]
         starts = range(0, len(codes), UNITS_A_PART)
-        parts = (Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
+        parts = (_Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
         made = engine.map(task.write, parts)
         for _ in progress(made, what=f"measurements of {level}", total=len(starts)):
             pass
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class _Units:
     """A run of units: the number of the first, and their codes."""
 
     first: int
@@ -281,11 +281,11 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PartTask:
+class _PartTask:
     """Writes both tables of some units of one level, each as one file."""
 
     level: str
-    measured: list[MeasuredQuery]
+    measured: list[_MeasuredQuery]
     bounded: Sequence[Restriction]
     measurements: Answers
     schema: Schema
@@ -299,7 +299,7 @@ class PartTask:
         tables = ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded))
         return [name for name, rows in tables if rows]
 
-    def write(self, units: Units) -> None:
+    def write(self, units: _Units) -> None:
         """Write the parts of some units, whole or not at all, unless that is done."""
         import pyarrow.parquet as pq
 
@@ -323,7 +323,7 @@ class PartTask:
         if self.written is not None:
             self.written.note(note, paths)
 
-    def _answers(self, units: Units) -> Iterator[pa.Table]:
+    def _answers(self, units: _Units) -> Iterator[pa.Table]:
         for one in self.measured:
             step = max(1, VALUES_AT_ONCE // one.query.size(self.schema))
             for first in range(0, len(units.codes), step):
@@ -332,18 +332,18 @@ class PartTask:
                 some = range(start, start + len(codes))
                 answers = self.measurements.source.values(self.level, one.query.name, some)
                 if (classes := self.measurements.classes.get(self.level)) is None:
-                    yield answer_rows(one, codes, answers, self.schema)
+                    yield _answer_rows(one, codes, answers, self.schema)
                     continue
                 for number, noise in enumerate(one.noise.classes):
                     own = np.flatnonzero(classes[some.start : some.stop] == number)
                     if noise is not None and len(own):  # no row where there is no share
-                        apart = MeasuredQuery(one.query, noise)
-                        yield answer_rows(apart, codes[own], answers[own], self.schema)
+                        apart = _MeasuredQuery(one.query, noise)
+                        yield _answer_rows(apart, codes[own], answers[own], self.schema)
 
-    def _constraints(self, units: Units) -> Iterator[pa.Table]:
+    def _constraints(self, units: _Units) -> Iterator[pa.Table]:
         some = range(units.first, units.first + len(units.codes))
         for one in self.bounded:
-            yield from constraint_rows(one, units.codes, some, self.schema)
+            yield from _constraint_rows(one, units.codes, some, self.schema)
 
 
 def write_together(
@@ -353,7 +353,7 @@ def write_together(
     import pyarrow.parquet as pq
 
     for level, totals in joint.items():
-        rows = together_rows(totals, published.units[published.depth(level)], schema)
+        rows = _together_rows(totals, published.units[published.depth(level)], schema)
         path = folder / f"{stem_of(level)}.parquet" / TOGETHER / "part-00000.parquet"
         with whole_files(path) as (stream,):
             pq.write_table(rows, stream, compression="zstd")

@@ -102,7 +102,7 @@ def refuse_too_wide(
 
 
 @dataclass(frozen=True, eq=False)
-class RepairPlan:
+class _RepairPlan:
     """Counts of atoms (units x atoms) for each depth below the ancestor, with the first unit.
 
     ``moved`` is what the programme makes least: the sum of |y - estimate|.
@@ -190,7 +190,7 @@ class RepairPlanner:
 
     def plan(
         self, depth: int, top: int, ancestor: int, estimate: dict[int, Ints]
-    ) -> RepairPlan | None:
+    ) -> _RepairPlan | None:
         """Counts of atoms below the ancestor that keep every bound, None if there are none.
 
         ``estimate`` has the counts of atoms now: of the ancestor and of the units below it.
@@ -230,7 +230,7 @@ class RepairPlanner:
         y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
         counts = {d: np.asarray(up @ y) for d, up in ups.items()}
         moved = sum(int(np.abs(counts[d] - estimate[d]).sum()) for d in between)
-        return RepairPlan({d: span.start for d, span in spans.items()}, counts, moved)
+        return _RepairPlan({d: span.start for d, span in spans.items()}, counts, moved)
 
     def _bound_rows(
         self, depths: range, spans: dict[int, range], ups: dict[int, Any]
@@ -423,7 +423,7 @@ class Repair:
         )
 
     def _cells(
-        self, depth: int, top: int, ancestor: int, plan: RepairPlan, now: _Now
+        self, depth: int, top: int, ancestor: int, plan: _RepairPlan, now: _Now
     ) -> dict[int, Ints]:
         """New cells of the parents whose atoms move, shared anew from the ancestor down."""
         new: dict[int, dict[int, Ints]] = {d: {} for d in range(depth)}
@@ -448,7 +448,7 @@ class Repair:
         now.move(new[depth - 1])
         return new[depth - 1]
 
-    def _children(self, depth: int, parent: int, cells: Ints, plan: RepairPlan) -> Triples:
+    def _children(self, depth: int, parent: int, cells: Ints, plan: _RepairPlan) -> Triples:
         """The children of a parent that now has room: estimated as usual, else as planned."""
         kids = self.planner.units(depth, depth - 1, parent)
         level = self.level(self.geography.levels[depth])

@@ -14,7 +14,7 @@ which is exact where all groups nest, and never excludes counts that keep the bo
 Bounds that contradict each other are told from those that only the truth breaks. Bounds that hold
 the truth can be met by some counts. Where one does not, it is put beside the bounds of its parent,
 its siblings and its children, and tested for any answer at all: a flow test, see
-``solve.feasibility``.
+``solve.integer_programs``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARENTS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class Refines:
+class _Refines:
     """Groups of one query that make up the groups of another, by position in a level's list.
 
     where
@@ -65,7 +65,7 @@ class Refines:
         return made
 
 
-def refinements(queries: Sequence[Query], schema: Schema) -> list[Refines]:
+def _refinements(queries: Sequence[Query], schema: Schema) -> list[_Refines]:
     """Every pair of the queries of which one refines the other, counting possible cells only."""
     possible = np.flatnonzero(schema.possible)
     groups = [query.groups(schema)[possible] for query in queries]
@@ -77,7 +77,7 @@ def refinements(queries: Sequence[Query], schema: Schema) -> list[Refines]:
             inside = np.full(queries[fine].size(schema), -1, dtype=np.int64)
             inside[a] = b
             if np.array_equal(inside[a], b):
-                found.append(Refines(fine, coarse, inside))
+                found.append(_Refines(fine, coarse, inside))
     return found
 
 
@@ -179,7 +179,7 @@ def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     bounds.append(
         (np.zeros((units, 1), dtype=np.int64), np.full((units, 1), NO_BOUND, dtype=np.int64))
     )
-    pairs = refinements([*(one.query for one in restrictions), _EVERYONE], schema)
+    pairs = _refinements([*(one.query for one in restrictions), _EVERYONE], schema)
     for _ in range(len(bounds) + 1):
         before = bounds.copy()
         for pair in pairs:
@@ -193,7 +193,7 @@ def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     return bounds
 
 
-def _propagate(bounds: list[Ends], pair: Refines) -> None:
+def _propagate(bounds: list[Ends], pair: _Refines) -> None:
     """One step of the rules above between a query and one that it refines."""
     (low, high), (low_of_all, high_of_all) = bounds[pair.fine], bounds[pair.coarse]
     onto = pair.onto(low_of_all.shape[1])
@@ -270,7 +270,7 @@ def _telling(restrictions: Sequence[Restriction], schema: Schema) -> list[Restri
 
 
 def _follows(one: Restriction, other: Restriction, schema: Schema) -> bool:
-    for pair in refinements([one.query, other.query], schema):
+    for pair in _refinements([one.query, other.query], schema):
         if pair.fine == 1:
             onto = pair.onto(one.low.shape[1])
             return all(
@@ -345,7 +345,7 @@ def _clashes(
 
         low <= sum of x over a group of n cells <= high   is   n M - high <= y <= n M - low
     """
-    from headcount.topdown.solve.feasibility import clashes
+    from headcount.topdown.solve.integer_programs import clashes
 
     level = geography.levels[depth]
     above = geography.levels[depth - 1] if depth else ""

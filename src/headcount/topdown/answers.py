@@ -35,7 +35,7 @@ Picker: TypeAlias = Callable[[str, Ints, Ints], Ints | Floats]
 """Gives the answers to a query of some (unit, answer) pairs, those of a unit in a row."""
 
 
-class Source(Protocol):
+class _Source(Protocol):
     """Noisy answers as they were drawn."""
 
     def values(self, level: str, query: str, units: range) -> Ints:
@@ -54,7 +54,7 @@ class Nudge:
         part    how much of it is added
     """
 
-    noise: Source
+    noise: _Source
     part: float
 
     def added(self, answers: Ints | Floats, noise: Ints | Floats) -> Floats:
@@ -75,7 +75,7 @@ class Answers:
         pool      answers joined with those of the levels below, if they are
     """
 
-    source: Source
+    source: _Source
     planned: Planned
     classes: Classes
     nudge: Nudge | None = None

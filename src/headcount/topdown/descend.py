@@ -18,12 +18,13 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.engines import Engine
+from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage, StoredNumbers, store_numbers
-from headcount.tabulate import Query
+from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import add_up
 from headcount.topdown._estimate import (
     BrokenConstraint,
@@ -47,7 +48,14 @@ from headcount.topdown._estimate import (
 from headcount.topdown._repair import Repair, RepairPlanner
 from headcount.topdown.answers import Answers
 from headcount.topdown.measure import TRUTH
-from headcount.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory, joined
+from headcount.topdown.parts import (
+    Estimates,
+    LevelPart,
+    LevelParts,
+    PartsInMemory,
+    joined,
+    reordered,
+)
 from headcount.topdown.restrict import JointTotals, Restrictions, refuse_release_outside
 from headcount.topdown.settings import TopDownSettings
 
@@ -56,7 +64,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PieceOutcome:
+class _PieceOutcome:
     """What comes back of a piece of work: what happened, and parents without an answer.
 
     ``broken`` is a constraint that was not kept. It is found before anything is written.
@@ -68,7 +76,7 @@ class PieceOutcome:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LevelTask:
+class _LevelTask:
     """The children of one level: where to read all that is needed, and where to write them.
 
     where
@@ -88,7 +96,7 @@ class LevelTask:
     possible: Flags
     keep: Ints32 | None = None
 
-    def estimate(self, chunk: ParentChunk) -> PieceOutcome:
+    def estimate(self, chunk: ParentChunk) -> _PieceOutcome:
         """Estimate, round, check and write the children of some parents, unless that is done."""
         part = self.parts.load(self.level.name, chunk.children)
         if part is None:
@@ -97,10 +105,10 @@ class LevelTask:
             if broken is None and not len(step.stuck):
                 broken = broken_bound(step.rows, chunk.children, self.level)
             if broken is not None:
-                return PieceOutcome(step.notes, (), broken)
+                return _PieceOutcome(step.notes, (), broken)
             part = LevelPart(step.rows, step.notes, step.stuck)
             self.parts.save(self.level.name, chunk.children, part)
-        return PieceOutcome(part.notes, tuple(part.stuck.tolist()))
+        return _PieceOutcome(part.notes, tuple(part.stuck.tolist()))
 
     def rescue(self, parent: int) -> tuple[Triples, bool] | None:
         """The children of a parent without an answer, by the failsafe."""
@@ -185,7 +193,7 @@ def descend(
         if depth == 0:
             notes[name] = _root(schema, level_of(name), parts, estimates, repair)
         else:
-            task = LevelTask(
+            task = _LevelTask(
                 level=level_of(name),
                 above=geography.levels[depth - 1],
                 child_first=_child_first(geography, depth, workspace),
@@ -193,7 +201,7 @@ def descend(
                 parts=parts,
                 measurements=measurements,
                 possible=schema.possible,
-                keep=kept_margin(schema, settings),
+                keep=_kept_margin(schema, settings),
             )
             notes[name] = _children(task, chunks(geography, name), engine, progress, repair)
         if seconds is not None:
@@ -235,7 +243,11 @@ def _root(
 
 
 def _children(
-    task: LevelTask, families: list[ParentChunk], engine: Engine, progress: Progress, repair: Repair
+    task: _LevelTask,
+    families: list[ParentChunk],
+    engine: Engine,
+    progress: Progress,
+    repair: Repair,
 ) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
     name, pieces = task.level.name, [chunk.children for chunk in families]
@@ -265,7 +277,7 @@ def _children(
     return _add_notes([notes, mend.notes])
 
 
-def _mended(task: LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
+def _mended(task: _LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
     """Counts for the children of parents without an answer, and of all that must move for them."""
     rescued, wider = _rescued(task, stuck, engine)
     parents = range(repair.geography.size(task.above))
@@ -287,7 +299,7 @@ def _mended(task: LevelTask, stuck: list[int], engine: Engine, repair: Repair) -
 
 
 def _rescued(
-    task: LevelTask, stuck: list[int], engine: Engine
+    task: _LevelTask, stuck: list[int], engine: Engine
 ) -> tuple[dict[int, Triples], dict[int, bool]]:
     """Stuck parents' children by the failsafe, if one is set and finds any; and which are wide."""
     if task.keep is None:
@@ -309,7 +321,7 @@ def _child_first(
     return store_numbers(workspace.below(TRUTH), name, [first], least=0, most=units)
 
 
-def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
+def _kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
     """The margin each cell belongs to when the attributes of the failsafe are summed over."""
     if not settings.failsafe_over:
         return None
@@ -335,3 +347,52 @@ def _add_notes(parts: list[dict[str, float]]) -> dict[str, float]:
             old = total.get(name, 0)
             total[name] = max(old, value) if name in _LARGEST else old + value
     return total
+
+
+def along_spine(counts: Counts) -> Counts:
+    """The same leaves under the spine, in its order."""
+    order, spine, quarters = counts.geography.along_spine, counts.geography.spine, counts.quarters
+    assert spine is not None
+    if quarters is not None:
+        quarters = replace(
+            quarters,
+            geography=spine,
+            occupied=quarters.occupied[order],
+            vacant=quarters.vacant[order],
+        )
+    domain = replace(counts.domain, geography=spine)
+    return replace(
+        counts, domain=domain, level=spine.leaf, matrix=counts.matrix[order], quarters=quarters
+    )
+
+
+def off_spine(
+    made: Descent, geography: Geography, *, workspace: Storage | None
+) -> dict[str, csr_array[Any, tuple[int, int]]]:
+    """Counts of the spine's leaves in the order of the published ones, and all levels above.
+
+    The leaf is mapped from a file in ``workspace``, if there is one.
+    """
+    back = np.empty_like(geography.along_spine)
+    back[geography.along_spine] = np.arange(len(back))
+    tables = {geography.leaf: reordered(made.tables[geography.leaf], back, workspace=workspace)}
+    for depth in range(len(geography.levels) - 1, 0, -1):
+        level, below = geography.levels[depth - 1], geography.levels[depth]
+        tables[level] = add_up(tables[below], geography, level, of=below)
+    return tables
+
+
+def refuse_other_totals(
+    settings: TopDownSettings, counts: Counts, tables: Mapping[str, csr_array[Any, Any]]
+) -> None:
+    """Check that what is published exactly is so in published places, whatever the spine's are."""
+    for invariant in settings.invariant:
+        query = settings.query(invariant.query).matrix(counts.schema)
+        truth, released = counts.at(invariant.level).matrix, tables[invariant.level]
+        wrong = abs((truth - released) @ query).sum(axis=1).nonzero()[0]
+        if len(wrong):
+            code = str(counts.geography.units[counts.geography.depth(invariant.level)][wrong[0]])
+            raise RunError(
+                f"topdown: level {invariant.level!r}, unit {code!r}: found another "
+                f"{invariant.query!r} than is published exactly, expected the same"
+            )

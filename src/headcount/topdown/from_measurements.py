@@ -31,14 +31,13 @@ from headcount.release import CountsRelease
 from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
-from headcount.topdown._along_spine import off_spine
 from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._published_answers import published_answers
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import attained
 from headcount.topdown.answers import Answers, Planned, unit_classes
-from headcount.topdown.descend import Descent, descend
+from headcount.topdown.descend import Descent, descend, off_spine
 from headcount.topdown.design import in_words
 from headcount.topdown.measure import bounds_in_files
 from headcount.topdown.measurements import (
@@ -67,7 +66,7 @@ UNITS_AT_ONCE = 1 << 14
 """Units whose bounds are compared with a table at once."""
 
 
-def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
+def _from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
     """That of published measurements, and of the tables that are kept beside, by their queries."""
     source, beside = "published measurements and constraints", guarantee.not_covered
     if kept:
@@ -77,7 +76,7 @@ def from_published(guarantee: Guarantee, kept: Sequence[str]) -> Guarantee:
     return replace(guarantee, made_from=source, not_covered=beside)
 
 
-def refuse_impossible(
+def _refuse_impossible(
     exact: Restriction,
     level: str,
     measurements: NoisyMeasurements,
@@ -186,7 +185,7 @@ class PublishedStart:
         else:
             stated = self._stated()
         stated = replace(stated, method=self.mechanism.method)
-        return from_published(stated, [query for query, _ in self.kept])
+        return _from_published(stated, [query for query, _ in self.kept])
 
     def _stated(self) -> Guarantee:
         """That of the settings, for files that do not state one, without what is not kept."""
@@ -355,7 +354,7 @@ def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
     restrictions = dict(start.restrictions)
     for depth in range(len(tree.levels) - 1, -1, -1):
         level, exact = tree.levels[depth], Restriction(asked, answers, answers)
-        refuse_impossible(exact, level, measurements, start.restrictions, start.joint)
+        _refuse_impossible(exact, level, measurements, start.restrictions, start.joint)
         others = tuple(one for one in restrictions[level] if one.query.name != query)
         restrictions[level] = (*others, exact)
         if depth:

@@ -48,7 +48,7 @@ ENTRIES_AT_ONCE = 1 << 20
 """Numbers that are written together."""
 
 
-class TruthByRange(Protocol):
+class _TruthByRange(Protocol):
     """True counts, by level and units."""
 
     @property
@@ -62,7 +62,7 @@ class TruthByRange(Protocol):
         """The counts of some units of a level, the cells of each in order."""
 
 
-class TruthHere:
+class _TruthHere:
     """Counts of this process's memory."""
 
     def __init__(self, levels: Mapping[str, Counts]) -> None:
@@ -88,7 +88,7 @@ class TruthHere:
         return SparseRows(start - start[0], cell, matrix.data[own].astype(np.int64, copy=False))
 
 
-class LevelFiles(NamedTuple):
+class _LevelFiles(NamedTuple):
     """The rows of a level: unit u has the entries from ``start[u]`` to ``start[u + 1]``."""
 
     start: StoredNumbers
@@ -101,7 +101,7 @@ class TruthFiles:
     """Counts in files: a description of these, which other processes open."""
 
     schema: Schema
-    levels: Mapping[str, LevelFiles]
+    levels: Mapping[str, _LevelFiles]
 
     def units(self, level: str) -> int:
         """How many units a level has."""
@@ -126,10 +126,10 @@ def truth_in_files(levels: Mapping[str, Counts], storage: Storage) -> Iterator[T
         yield TruthFiles(schema, files)
 
 
-def _stored(counts: Counts, storage: Storage) -> LevelFiles:
+def _stored(counts: Counts, storage: Storage) -> _LevelFiles:
     counts.matrix.sum_duplicates()
     name, matrix = stem_of(counts.level), counts.matrix
-    return LevelFiles(
+    return _LevelFiles(
         store_numbers(
             storage, f"{name}/start", _pieces(matrix.indptr), least=0, most=int(matrix.indptr[-1])
         ),
@@ -204,7 +204,9 @@ class Measurements:
         classes: Classes | None = None,
     ) -> None:
         self._counts = counts
-        self._truth: TruthByRange = counts if isinstance(counts, TruthFiles) else TruthHere(counts)
+        self._truth: _TruthByRange = (
+            counts if isinstance(counts, TruthFiles) else _TruthHere(counts)
+        )
         self._settings = settings
         self._noise = noise
         self._run = run

@@ -27,8 +27,6 @@ from headcount.release.publication import MdfFiles, PeopleInQuarters, Publicatio
 from headcount.storage import storage_at
 from headcount.tabulate import Counts, counts_digest
 from headcount.tabulate.counts import every_level
-from headcount.topdown._along_spine import along_spine, off_spine, refuse_other_totals
-from headcount.topdown._neighbours import refuse_no_neighbour
 from headcount.topdown._passes import refuse_crossing
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._publish import (
@@ -39,7 +37,7 @@ from headcount.topdown._publish import (
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import refuse_fixed_units, tighten
 from headcount.topdown.choices import QuartersBounds, TableBounds
-from headcount.topdown.descend import Descent, descend
+from headcount.topdown.descend import Descent, along_spine, descend, off_spine, refuse_other_totals
 from headcount.topdown.design import REPORT, TopDownDesign, design_of, reported
 from headcount.topdown.measure import (
     TRUTH,
@@ -56,6 +54,7 @@ from headcount.topdown.restrict import (
     Restrictions,
     joint_totals,
     nests,
+    refuse_no_neighbour,
     refuse_truth_outside,
     restrict,
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -49,16 +49,6 @@ class LevelPart:
     notes: dict[str, float]
     stuck: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     mended: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-
-class LevelParts(Protocol):
-    """Where parts are kept. A part that mends a level is kept beside those of its pieces."""
-
-    def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
-        """A sound part of exactly these units, or None."""
-
-    def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
-        """Keep a part, whole or not at all."""
 
 
 class PartsInMemory:
@@ -155,6 +145,10 @@ class PartFiles:
             raise ValueError("it was made from other data, or with other noise or settings")
         stuck, mended = (np.array(about[name], dtype=np.int64) for name in ("stuck", "mended"))
         return LevelPart(rows, about["notes"], stuck, mended)
+
+
+LevelParts: TypeAlias = PartsInMemory | PartFiles
+"""Where parts are kept. A part that mends a level is kept beside those of its pieces."""
 
 
 class Estimates:

@@ -21,8 +21,8 @@ from headcount.release.frames import LevelTable
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
-from headcount.topdown._along_spine import along_spine
 from headcount.topdown.answers import Nudge
+from headcount.topdown.descend import along_spine
 from headcount.topdown.from_measurements import PublishedStart, estimate_from
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown

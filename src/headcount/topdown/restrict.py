@@ -5,11 +5,15 @@ lists them as released without noise. Some totals belong to several units of the
 together (``JointTotals``): the optimised spine has a state in two parts, inside and outside of
 Indian areas. What is published exactly is the state's total; the parts' own totals are not, and
 must not be pinned.
+
+A guarantee compares databases that agree in what is released exactly. If no two of them differ by
+one person, it promises nothing, however small its epsilon: so all of it together must leave a
+neighbour under add-remove.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
@@ -21,11 +25,10 @@ from headcount.arrays import Ends, Flags, Ints, Ints32
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms import LIVING_QUARTERS, PEOPLE, Preserved
-from headcount.schema import Recode, Schema
+from headcount.privacy import UnitOfPrivacy
+from headcount.schema import Attribute, Recode, Schema
 from headcount.storage import StoredNumbers
 from headcount.tabulate import Counts, Query
-from headcount.topdown._bounds_table import group_name, read_bounds
-from headcount.topdown._neighbours import refuse_fixed_total
 from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.topdown.measurements import PublishedBounds
 from headcount.topdown.settings import TopDownSettings
@@ -90,20 +93,20 @@ def restrict(
 
     Totals that units of a level have together (``joint``) are not bounds of any of them.
     """
-    from headcount.topdown._quarters_bounds import quarters_bounds
+    from headcount.topdown._bounds import quarters_bounds, table_bounds
 
     found: dict[str, dict[str, Restriction]] = {level: {} for level in counts}
     for invariant in settings.invariant:
         query = settings.query(invariant.query)
         # Exact below is exact above: the parts add up to the whole.
-        for level in _at_or_above(invariant.level, counts):
+        for level in at_or_above(invariant.level, counts):
             if level in joint:
                 continue
             answer = _answers(counts[level], query)
             _add(found[level], Restriction(query, answer, answer))
     for bounds in settings.bounds:
         made = (
-            _table_bounds(settings, bounds, counts)
+            table_bounds(settings, bounds, counts)
             if isinstance(bounds, TableBounds)
             else quarters_bounds(settings, bounds, counts, joint)
         )
@@ -113,7 +116,7 @@ def restrict(
     leaf = next(iter(counts.values()))
     whole = tuple(found[leaf.geography.levels[0]].values())
     unit = settings.loss.unit if settings.loss is not None else None
-    refuse_fixed_total(whole, leaf.schema, unit)
+    _refuse_fixed_total(whole, leaf.schema, unit)
     return {level: tuple(by_query.values()) for level, by_query in found.items()}
 
 
@@ -128,7 +131,7 @@ def truth_outside(
     for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
         for restriction in restrictions[level]:
             schema = counts[level].schema
-            if (where := first_outside(restriction, counts[level].matrix, schema)) is not None:
+            if (where := _first_outside(restriction, counts[level].matrix, schema)) is not None:
                 found.append((level, where[0], bound_name(restriction.query, schema, where[1])))
     return found
 
@@ -174,7 +177,7 @@ def refuse_release_outside(
     """
     for level, those in restrictions.items():
         for restriction in those:
-            if (where := first_outside(restriction, tables[level], schema)) is not None:
+            if (where := _first_outside(restriction, tables[level], schema)) is not None:
                 code = _code(geography, level, where[0])
                 bound = bound_name(restriction.query, schema, where[1])
                 raise RunError(
@@ -183,7 +186,7 @@ def refuse_release_outside(
                 )
 
 
-def first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
+def _first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
     """The first unit and group of counts (units x cells, sparse) outside its bounds."""
     groups = restriction.query.matrix(schema)
     for units, low, high in restriction.pieces():
@@ -282,7 +285,8 @@ def _part_words(bounds: QuartersBounds) -> str:
     return f"the number of people in each part of a {bounds.total_level} on the spine"
 
 
-def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
+def at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
+    """A level and all above it, from the top."""
     geography = next(iter(counts.values())).geography
     return geography.levels[: geography.depth(level) + 1]
 
@@ -299,19 +303,11 @@ def _add(found: dict[str, Restriction], new: Restriction) -> None:
     found[new.query.name] = new
 
 
-def _table_bounds(
-    settings: TopDownSettings, bounds: TableBounds, counts: Mapping[str, Counts]
-) -> dict[str, list[Restriction]]:
-    """A user's own bounds at their level, and their sums above it."""
-    leaf = next(iter(counts.values()))
-    query, geography = settings.query(bounds.query), leaf.geography
-    levels = _at_or_above(bounds.level, counts)
-    low, high = read_bounds(bounds, query, leaf.schema, geography)
-    made = {bounds.level: [Restriction(query, low, high)]}
-    for level in reversed(levels[:-1]):
-        low, high = sum_bounds(low, high, geography.children_start(level))
-        made[level] = [Restriction(query, low, high)]
-    return made
+def group_name(axes: tuple[Attribute, ...], group: int) -> str:
+    """A group by the names of its levels."""
+    place = np.unravel_index(group, [axis.size for axis in axes] or [1])
+    names = [one.levels[int(k)] for one, k in zip(axes, place, strict=False)]
+    return ", ".join(names) or "everyone"
 
 
 def sum_bounds(low: Ints, high: Ints, first: Ints) -> Ends:
@@ -427,3 +423,122 @@ def _refuse_apart(tree: Geography, level: str, group: Ints32) -> None:
             found=f"the other parts of its published unit below another {tree.levels[depth - 1]}",
             expected="exact totals at no level below the one where the spine splits units",
         )
+
+
+def neighbours_in_words(settings: TopDownSettings, geography: Geography) -> tuple[str, ...]:
+    """Which databases are neighbours where totals of places are exact: the record stays in one."""
+    depths = [geography.depth(one.level) for one in settings.invariant]
+    if not max(depths, default=0):
+        return ()
+    one = "household" if settings.unit.of_household else "record"
+    place = geography.levels[max(depths)]
+    moved = "is changed" if place == geography.leaf else "is changed, or moved,"
+    differ = f"one {one} {moved} within one {place}"
+    if settings.unit.of_housing_unit:
+        differ = (
+            "the status of one housing unit changes, or those of the two homes between which a "
+            "person moves"
+            if place == geography.leaf
+            else f"one housing unit {moved} within one {place}, or two are: the homes between "
+            "which a person moves"
+        )
+    return (f"{differ}; neighbours agree in all that is released without noise",)
+
+
+def _refuse_fixed_total(
+    whole: Sequence[Restriction], schema: Schema, unit: UnitOfPrivacy | None
+) -> None:
+    """Refuse bounds on the whole that together leave one total only: an invariant but in name."""
+    if unit is None or not unit.adds or not whole:
+        return
+    least, most = total_range(whole, schema)
+    if most - least < 0.5:
+        names = " and ".join(repr(one.query.name) for one in whole)
+        raise ConfigError(
+            "topdown",
+            place=f"bounds on {names}",
+            found=f"bounds that fix how many people there are, with unit {unit.value!r}",
+            expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
+        )
+
+
+def refuse_no_neighbour(
+    restrictions: Restrictions, counts: Mapping[str, Counts], unit: UnitOfPrivacy | None
+) -> None:
+    """Refuse data beside which no database with one person more or less keeps every bound."""
+    if unit is None or not unit.adds or not any(restrictions.values()):
+        return
+    if not has_neighbour(restrictions, counts):
+        raise TruthError(
+            "topdown",
+            place="bounds",
+            found="data whose every neighbour breaks a bound",
+            expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
+        )
+
+
+def total_range(whole: Sequence[Restriction], schema: Schema) -> tuple[float, float]:
+    """The least and the most people that bounds on the whole allow together (a linear programme).
+
+    Cells that are in the same group of every bounded query are one variable. Bounds that no counts
+    meet allow everything here: they are refused by another check, which says more.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, vstack
+
+    classes, _ = _classes([one.query.groups(schema) for one in whole], schema.possible)
+    rows, limits = [], []
+    for one, group in zip(whole, classes, strict=True):
+        shape = (one.low.shape[1], classes.shape[1])
+        member = coo_array(
+            (np.ones(len(group)), (group, np.arange(len(group)))), shape=shape
+        ).tocsr()
+        (low,), (high,) = one.low[:1], one.high[:1]
+        rows += [member[high < NO_BOUND], -member[low > 0]]
+        limits += [high[high < NO_BOUND], -low[low > 0]]
+    ends = []
+    for sign in (1.0, -1.0):
+        found = linprog(
+            np.full(classes.shape[1], sign),
+            A_ub=vstack(rows),
+            b_ub=np.concatenate(limits),
+            method="highs",
+            options={"presolve": False},
+        )
+        ends.append(sign * found.fun if found.status == 0 else -sign * np.inf)
+    return float(ends[0]), float(ends[1])
+
+
+def has_neighbour(restrictions: Restrictions, counts: Mapping[str, Counts]) -> bool:
+    """Whether somebody can be added to the truth, or removed from it, with every bound kept."""
+    leaf = next(iter(counts.values()))
+    geography, schema = leaf.geography, leaf.schema
+    bounded = [(level, one) for level, those in restrictions.items() for one in those]
+    groups = [one.query.groups(schema) for _, one in bounded]
+    classes, of_cell = _classes(groups, schema.possible)
+    shape = (geography.size(geography.leaf), classes.shape[1])
+    add, remove = np.ones(shape, dtype=bool), _inhabited(counts[geography.leaf], of_cell, shape)
+    for (level, one), group in zip(bounded, classes, strict=True):
+        at_level = counts[level]
+        truth = np.asarray((at_level.matrix @ one.query.matrix(schema)).toarray())
+        above = geography.ancestors(level)
+        add &= (truth < one.high[:])[above][:, group]
+        remove &= (truth > one.low[:])[above][:, group]
+    return bool(add.any() or remove.any())
+
+
+def _classes(groups: Sequence[Ints], possible: Flags) -> tuple[Ints, Ints]:
+    """Possible cells alike in every query: the group of each class by query, each cell's class."""
+    kinds, of_possible = np.unique(np.stack(groups)[:, possible], axis=1, return_inverse=True)
+    of_cell = np.full(len(possible), -1, dtype=np.int64)
+    of_cell[possible] = of_possible.reshape(-1)
+    return kinds.astype(np.int64), of_cell
+
+
+def _inhabited(leaf: Counts, of_cell: Ints, shape: tuple[int, int]) -> Flags:
+    """Where somebody is: leaves x classes of cells."""
+    entries = leaf.matrix.tocoo()
+    there = np.zeros(shape, dtype=bool)
+    some = entries.data > 0
+    there[entries.row[some], of_cell[entries.col[some]]] = True
+    return there

@@ -36,7 +36,6 @@ from headcount.privacy import (
 from headcount.privacy.loss import exact, positive
 from headcount.schema.schema import Combination, Schema, Steps, first_repeated
 from headcount.tabulate import CELLS, Query
-from headcount.topdown._defaults import default_keys
 from headcount.topdown.choices import (
     Bounds,
     Grouped,
@@ -49,6 +48,7 @@ from headcount.topdown.choices import (
     Shares,
     SharesTable,
     TableBounds,
+    default_keys,
     refuse_other_sum,
 )
 from headcount.typed import PRESET, from_table, given
@@ -95,7 +95,7 @@ class TopDownSettings:
         unit           1. its unit of privacy
         levels         2. how it is split over levels: "equal", or a share for each
         queries        3. marginals by name, and 4. how a level's part is split over them; "cells"
-                       is the detailed query. None: total, attributes and cells (_defaults.py)
+                       is the detailed query. None: total, attributes and cells (choices.py)
         recodes        3. coarser attributes for queries
         level_queries  4. other shares of the queries at some levels
         invariant      5. what is published exactly
@@ -256,7 +256,7 @@ class TopDownSettings:
         return from_table(cls, {PRESET: name, **keys}, source="topdown")
 
     def completed(self, schema: Schema, geography: Geography) -> Self:
-        """With queries: those of the user, or else the default ones (_defaults.py) written out.
+        """With queries: those of the user, or else the default ones (choices.py) written out.
 
         The settings themselves stay as the user wrote them, because their words key the noise.
         """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise.source import SEED_DRAWS, cipher_words
 from headcount.noise.words import Words
 
 

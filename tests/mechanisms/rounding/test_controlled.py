@@ -10,7 +10,7 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.rounding import controlled
 from headcount.mechanisms.rounding.controlled import round_controlled
-from headcount.solve.mip import Found, SolverError
+from headcount.solve.mip import SolverError, _Found
 from headcount.tabulate.additive import Additive, flat, from_relations, product_of_trees, tree
 
 
@@ -133,7 +133,7 @@ def test_multiples_of_the_base_stay():
     assert np.array_equal(round_controlled(table.additive, counts, base=5).counts, counts)
 
 
-@pytest.mark.parametrize("given_up", [Found(None, "Time limit reached")])
+@pytest.mark.parametrize("given_up", [_Found(None, "Time limit reached")])
 def test_a_search_that_is_given_up_without_an_answer_is_an_error(monkeypatch, given_up):
     monkeypatch.setattr(controlled, "search", lambda program: given_up)
     monkeypatch.setattr(controlled, "minimise", lambda program: np.full(len(program.cost), 0.5))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from headcount.arrays import Ends, Ints
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
@@ -26,9 +26,33 @@ from headcount.mechanisms.rounding.cells import (
     withheld,
 )
 from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise.source import SEED_DRAWS, cipher_words
 from headcount.noise.words import Words
 
 WORD = 1 << 64
+
+
+def possible_counts(published: Ints, *, base: int, how: How, small_only: bool = False) -> Ends:
+    """The smallest and the largest count that may be behind each published one.
+
+        random, fixed   a = 0: [0, b - 1], else [a - b + 1, a + b - 1]
+        nearest         [a - floor(b/2), a + ceil(b/2) - 1], 0 at least
+        midpoint        a = 0: [0, 0], else [a + floor(b/2) - b + 1, a + floor(b/2)]
+
+    With ``small_only`` a count above b is as it was, and one of b was b at most.
+    """
+    half = base // 2
+    if how == How.NEAREST:
+        low, high = published - half, published + (base - half) - 1
+    elif how == How.MIDPOINT:
+        high = np.where(published > 0, published + half, 0)
+        low = np.where(published > 0, high - base + 1, 0)
+    else:
+        low, high = np.maximum(published - (base - 1), 0), published + base - 1
+    if small_only:
+        low = np.where(published > base, published, low)
+        high = np.where(published >= base, published, high)
+    return np.maximum(low, 0), high
 
 
 def stream_words(seed: int = 1) -> Words:

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
-from headcount.topdown.linear.shares import EvenTree, SharesProblem
+from headcount.topdown.linear.shares import SharesProblem, _EvenTree
 from tests.topdown.linear.trees import Case, cases, class_variances
 
 FANS = np.array([3.0, 2.0])
@@ -62,11 +62,11 @@ def test_slopes_are_those_of_small_steps(seed: int, exact: bool) -> None:
     goal = goal + goal.swapaxes(-1, -2)
 
     def value(at: Any) -> float:
-        return float(np.sum(goal * EvenTree(at, known, FANS).covariances))
+        return float(np.sum(goal * _EvenTree(at, known, FANS).covariances))
 
     step = chance.normal(size=precision.shape)
     step = 1e-6 * (step + step.swapaxes(-1, -2))
-    slopes = EvenTree(precision, known, FANS).slopes(goal)
+    slopes = _EvenTree(precision, known, FANS).slopes(goal)
     moved = (value(precision + step) - value(precision - step)) / 2
     assume(abs(moved) > 1e-9)
     assert np.sum(slopes * step) == pytest.approx(moved, rel=1e-4)

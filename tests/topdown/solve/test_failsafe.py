@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headcount.solve.mip import SolverError
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.failsafe import estimate, rescue, round_kept
-from headcount.topdown.solve.feasibility import clashes
+from headcount.topdown.solve.integer_programs import clashes
 from headcount.topdown.solve.passes import FitPass
 from headcount.topdown.solve.rounding import RoundPass, margin_counts
 from tests.support.dense import Margin, from_dense, reopen, side_by_side

@@ -7,7 +7,7 @@ from hypothesis import event, given, settings
 
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.check import Violation
-from headcount.topdown.solve.feasibility import clashes
+from headcount.topdown.solve.integer_programs import clashes
 from tests.support.dense import Margin, from_dense, side_by_side
 from tests.support.problems import problem
 from tests.topdown.solve.tiny import CROSS, NESTED, bounds_hold, every_share, problems

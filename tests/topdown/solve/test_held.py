@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.topdown.solve._kernel import own_answers, start_bands, start_centres
 from headcount.topdown.solve._newton import (
-    Held,
-    Jacobian,
+    _Held,
+    _Jacobian,
     direction,
     even_prices,
     held_slots,
@@ -21,7 +20,7 @@ from headcount.topdown.solve._newton import (
     soften_slots,
 )
 from headcount.topdown.solve._pack import HIGH, LOW, pack
-from headcount.topdown.solve.leastsquares import _bounds
+from headcount.topdown.solve.leastsquares import _bounds, own_answers, start_bands, start_centres
 from headcount.topdown.solve.passes import fitting, hold
 from tests.support.pass_problems import TOTALS_FIRST, pass_problem
 from tests.support.solver_answers import solve_passes
@@ -46,7 +45,7 @@ def system(request):
     nu[:] = np.random.default_rng(request.param).normal(0, 1, n)  # most bands are at an edge
     primal(nu, free, np.zeros(free.total.size), u, sums, work)
     residual(nu, free.slots, sums, f)
-    jacobian = Jacobian(
+    jacobian = _Jacobian(
         np.empty(size),
         np.empty(free.start.size, np.uint64),
         np.empty(free.total.size),
@@ -78,7 +77,7 @@ def test_a_step_is_that_of_a_dense_solver_in_fewer_rounds(system):
     f, free, jacobian, (rows, pairs, shift), dense = system
     step, other, cg = np.empty_like(f), np.empty_like(f), np.empty((4, len(f)))
     work, held = np.empty(free.target.size), held_slots(free)
-    diagonal = Held(*[held.bands[:0]] * 3)
+    diagonal = _Held(*[held.bands[:0]] * 3)
     few = direction(f, held, jacobian, rows, pairs, shift, 1e-9, step, cg, work)
     many = direction(f, diagonal, jacobian, rows, pairs, shift, 1e-9, other, cg, work)
     assert dense @ step == pytest.approx(f, abs=1e-6 * np.abs(f).max())

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headcount.topdown.solve import _kernel as kernel
 from headcount.topdown.solve import leastsquares
+from headcount.topdown.solve import leastsquares as kernel
 from headcount.topdown.solve._newton import STUCK
 from headcount.topdown.solve.batch import Batch, margins, violation
 from headcount.topdown.solve.leastsquares import (

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import HeadcountError
-from headcount.topdown.solve import _kernel
+from headcount.topdown.solve import leastsquares
 from headcount.topdown.solve.batch import NO_BOUND, margins, violation
 from headcount.topdown.solve.check import violations
 from headcount.topdown.solve.leastsquares import (
@@ -205,7 +205,7 @@ def test_prices_inside_bands_are_brought_to_0_by_one_price_on_all(centres, stand
     slots = np.stack([ones, np.array(centres), low, low + 0.1, ones, ones])
     pulled = np.array([stands_in, 1.0, 1.0])
     nu = np.array([3.0, -3.0, 1.0])
-    _kernel.level_prices(nu, slots, np.stack([0 * ones, 0 * ones, pulled, np.array(centres)]))
+    leastsquares.level_prices(nu, slots, np.stack([0 * ones, 0 * ones, pulled, np.array(centres)]))
     assert nu.tolist() == after
 
 

@@ -14,8 +14,7 @@ from headcount.domain import Domain
 from headcount.errors import PrivacyError
 from headcount.mechanisms import Context, CountsOutcome, Design, PostTabular, TablesOutcome
 from headcount.noise import KeyKind, Law, Noise, Stream, TwoSidedGeometric
-from headcount.noise.exact import enclose
-from headcount.noise.laws import SMALLEST, exact_parameter
+from headcount.noise.laws import SMALLEST, enclose, exact_parameter
 from headcount.noise.source import DrawPositions
 from headcount.privacy import Guarantee
 from headcount.tabulate import Counts

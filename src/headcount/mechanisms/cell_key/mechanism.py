@@ -282,7 +282,7 @@ class CellKey(ChangedTables):
         laws = laws_of(lookup)
         off = self._off(laws)
         words = CellWords.of(run.counts, secret)
-        raised = RaisedZeros.of(run, secret, laws) if self.zeros == "balance" else None
+        raised = _RaisedZeros.of(run, secret, laws) if self.zeros == "balance" else None
 
         def changed(table: TrueTable) -> tuple[Ints, Ints]:
             cells, here, values = table
@@ -405,7 +405,7 @@ def _off_means(laws: Sequence[ChangeLaw]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RaisedZeros:
+class _RaisedZeros:
     """Words of units, by level, and of the categories of tables, by name: for empty cells."""
 
     units: Mapping[str, WordArray]
@@ -413,7 +413,7 @@ class RaisedZeros:
     laws: Sequence[ChangeLaw]
 
     @classmethod
-    def of(cls, run: TablesRun, secret: KeySecret, laws: Sequence[ChangeLaw]) -> RaisedZeros:
+    def of(cls, run: TablesRun, secret: KeySecret, laws: Sequence[ChangeLaw]) -> _RaisedZeros:
         """Made where the secret is, which no other process is given."""
         geography = run.counts.geography
         units = {

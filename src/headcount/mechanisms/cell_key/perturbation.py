@@ -146,14 +146,14 @@ def _changes(n: int, limits: PerturbationLimits) -> tuple[int, ...]:
     )
 
 
-def smallest_variance(n: int, limits: PerturbationLimits) -> int:
+def _smallest_variance(n: int, limits: PerturbationLimits) -> int:
     """The smallest variance of any law for a count of n; see the module."""
     return n * (limits.blocked + 1 - n) if n <= limits.blocked else 0
 
 
 def _refuse_too_small(limits: PerturbationLimits) -> None:
     """Refuse a variance that some row cannot have, and name the least that every row can."""
-    least = {n: smallest_variance(n, limits) for n in range(limits.blocked + 1)}
+    least = {n: _smallest_variance(n, limits) for n in range(limits.blocked + 1)}
     worst = max(least, key=least.__getitem__)
     if limits.variance < least[worst]:
         raise ConfigError(
@@ -170,7 +170,7 @@ def _row(n: int, limits: PerturbationLimits) -> ChangeLaw:
     if not _room_for_all(changes, limits):
         return _three_changes(changes, limits)
     row = exact_row(changes, _most_entropy(changes, limits))
-    if _misses(row, limits) and limits.variance - smallest_variance(n, limits) <= NEAR:
+    if _misses(row, limits) and limits.variance - _smallest_variance(n, limits) <= NEAR:
         row = _three_changes(changes, limits)
     if _misses(row, limits):
         raise ConfigError(

@@ -46,7 +46,7 @@ WORD = 1 << 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Parts:
+class _Parts:
     """Values as multiples of the base and what is left; each different count is worked out once.
 
     where
@@ -62,12 +62,12 @@ class Parts:
     denominator: int
 
 
-def parts(counts: Ints, *, base: int, weight: Fraction = Fraction(1)) -> Parts:
+def parts(counts: Ints, *, base: int, weight: Fraction = Fraction(1)) -> _Parts:
     """Every count times its weight, in multiples of the base; exact for numbers of any size."""
     different, value_of = np.unique(counts, return_inverse=True)
     denominator = weight.denominator * base
     pairs = [divmod(n * weight.numerator, denominator) for n in different.tolist()]
-    return Parts(
+    return _Parts(
         value_of=value_of.reshape(counts.shape),
         lower=np.array([k * base for k, _ in pairs], dtype=np.int64),
         remainders=[r for _, r in pairs],
@@ -75,7 +75,7 @@ def parts(counts: Ints, *, base: int, weight: Fraction = Fraction(1)) -> Parts:
     )
 
 
-def up_by_chance(found: Parts, words: Words, *, start: int = 0) -> Flags:
+def up_by_chance(found: _Parts, words: Words, *, start: int = 0) -> Flags:
     """Which cells go up: cell i by word start + i, with probability exactly f.
 
     The word is the first 64 binary digits of a uniform number U, and the cell goes up if U < f.
@@ -110,7 +110,7 @@ def _below(rest: int, denominator: int, extension: Iterator[int]) -> bool:
     return False
 
 
-def up_by_keys(found: Parts, keys: NDArray[np.uint64]) -> Flags:
+def _up_by_keys(found: _Parts, keys: NDArray[np.uint64]) -> Flags:
     """Which cells go up: those with key d < R 2^64, so that the same key always does the same.
 
     Of the 2^64 keys a whole number lets a cell go up: its probability is f to within 2^-64.
@@ -219,7 +219,7 @@ def round_cells(
 
 
 def _up(
-    found: Parts,
+    found: _Parts,
     how: How,
     words: Words | None,
     start: int,
@@ -232,7 +232,7 @@ def _up(
     if how == How.FIXED:
         if keys is None or keys.shape != found.value_of.shape:
             raise TypeError("round_cells: how = 'fixed' needs a key for each cell")
-        return up_by_keys(found, keys)
+        return _up_by_keys(found, keys)
     over = [2 * r >= found.denominator for r in found.remainders]
     return np.array(over, dtype=bool)[found.value_of]
 

@@ -46,7 +46,7 @@ WHOLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Controlled:
+class _Controlled:
     """Rounded counts of all cells of linked tables.
 
     where
@@ -63,7 +63,7 @@ class Controlled:
 
 def round_controlled(
     additive: Additive, counts: Ints, *, base: int, most_steps: int = MOST_STEPS
-) -> Controlled:
+) -> _Controlled:
     """Round all cells so that every relation holds."""
     check_base(base)
     check_counts(counts)
@@ -86,7 +86,7 @@ def round_controlled(
         steps[block] = wider
         proved &= best
     additive.check(rounded)  # in whole numbers: what a solver says in decimals is not trusted
-    return Controlled(counts=rounded, steps=steps, proved=proved)
+    return _Controlled(counts=rounded, steps=steps, proved=proved)
 
 
 def _blocks(additive: Additive, free: Flags) -> Iterator[Ints]:

@@ -22,7 +22,6 @@ from headcount.mechanisms._changed_tables import (
     overlapping,
 )
 from headcount.mechanisms._key_file import CellWords, KeySecret, origin_of_words, record_secret
-from headcount.mechanisms._step_noise import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
     How,
@@ -44,6 +43,7 @@ from headcount.mechanisms.rounding.small_counts import (
     tables_of,
 )
 from headcount.noise import Stream
+from headcount.noise.source import SEED_DRAWS, cipher_words
 from headcount.privacy import Guarantee
 from headcount.release.changed import KnownChange, Off
 from headcount.release.published import PublishedCells, is_total

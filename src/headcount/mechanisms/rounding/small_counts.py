@@ -96,7 +96,7 @@ def round_small_counts(counts: Ints, sums: Any, settings: SmallCounts, *, rank: 
     check(counts, sums)
     inner = sums.tocsr().astype(np.int64)
 
-    chosen, now = must_round(counts, inner, settings), counts
+    chosen, now = _must_round(counts, inner, settings), counts
     while True:
         if chosen.any():
             now = _round_some(now, counts, inner, chosen, base=settings.base, rank=rank)
@@ -126,7 +126,7 @@ def check(counts: Ints, sums: Any) -> None:
         )
 
 
-def must_round(counts: Ints, inner: Any, settings: SmallCounts) -> Flags:
+def _must_round(counts: Ints, inner: Any, settings: SmallCounts) -> Flags:
     """Step 1: small cells that are part of a sum that is small before anything is rounded."""
     published = inner.T @ counts
     first = (published > 0) & (published <= settings.most)
@@ -314,7 +314,7 @@ def round_small_counts_exactly(counts: Ints, sums: Any, settings: SmallCounts) -
     """
     check(counts, sums)
     inner = sums.tocsr().astype(np.int64)
-    forced = must_round(counts, inner, settings)
+    forced = _must_round(counts, inner, settings)
     while True:
         now = _best(counts, inner, settings, forced)
         leaked = settings.small(now) & settings.known

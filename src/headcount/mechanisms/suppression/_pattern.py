@@ -107,7 +107,7 @@ class CostFile:
         return read
 
 
-class NamedCells:
+class _NamedCells:
     """Every cell of some tables, by the names that files and messages have for it."""
 
     def __init__(
@@ -241,7 +241,7 @@ def _chosen(frame: pl.DataFrame, selector: Selector) -> Flags:
     return found
 
 
-def on_linked(linked: LinkedTables, tables: Mapping[tuple[str, str], Flags]) -> Flags:
+def _on_linked(linked: LinkedTables, tables: Mapping[tuple[str, str], Flags]) -> Flags:
     """Flags of the cells of linked tables from those of the tables."""
     found = np.zeros(linked.additive.size, dtype=bool)
     for where, number in linked.number.items():
@@ -250,7 +250,7 @@ def on_linked(linked: LinkedTables, tables: Mapping[tuple[str, str], Flags]) -> 
     return found
 
 
-def prices_on_linked(
+def _prices_on_linked(
     linked: LinkedTables, price: Floats, tables: Mapping[tuple[str, str], Floats]
 ) -> Floats:
     """Prices with those of a file in their place; the highest, where tables share a cell."""
@@ -289,7 +289,7 @@ class Withholding:
 
         The second needs the search itself, and is done only where such cells are named.
         """
-        named = NamedCells(made, counts.geography, lowest=self.lowest)
+        named = _NamedCells(made, counts.geography, lowest=self.lowest)
         named.refuse(self.publish)
         if self.costs is not None:
             named.costs(self.costs)
@@ -302,7 +302,7 @@ class Withholding:
         """Flags of the cells of each table and level, and what shows that they are enough."""
         full = tuple(cells.crossed for cells in made)
         values = all_values(counts, full, lowest=self.lowest)
-        named = NamedCells(made, counts.geography, lowest=self.lowest)
+        named = _NamedCells(made, counts.geography, lowest=self.lowest)
         kept = named.chosen(self.publish)
         own = named.costs(self.costs) if self.costs is not None else {}
         withheld: dict[tuple[str, str], Flags] = {}
@@ -310,7 +310,7 @@ class Withholding:
         for linked in link_tables(made, counts.geography, lowest=self.lowest):
             truth = linked.gather(values)
             primary = too_small(truth, self.thresholds.cell) & linked.published
-            publish = on_linked(linked, kept)
+            publish = _on_linked(linked, kept)
             if len(both := np.flatnonzero(primary & publish)):
                 raise _too_small_to_publish(named.describe(linked, both))
             pattern = complement(
@@ -350,7 +350,7 @@ class Withholding:
         price = np.where(linked.published, each, UNPUBLISHED)
         if self.keep_totals:
             price[_everybody_above_leaf(linked, made, counts)] = TOTAL_KEPT
-        return prices_on_linked(linked, price, own)
+        return _prices_on_linked(linked, price, own)
 
     def _no_pattern(
         self,
@@ -359,7 +359,7 @@ class Withholding:
         primary: Flags,
         publish: Flags,
         failed: Ints,
-        named: NamedCells,
+        named: _NamedCells,
     ) -> TruthError:
         need = needs(truth, primary, threshold=self.thresholds.cell, width=self.width)
         some = failed[:MOST_NAMED]

@@ -125,7 +125,7 @@ def _subtrees(tops: Ints, first: Ints, child: Ints) -> Ints:
     return np.concatenate(found)
 
 
-class Pruner:
+class _Pruner:
     """Publishes secondary cells, the dearest first, while every target stays protected."""
 
     def __init__(self, matrix: Any, x: Ints, price: Floats, *, fixed: Flags, need: Need) -> None:
@@ -228,7 +228,7 @@ def prune(
     cells = np.flatnonzero(withheld)
     part = matrix.tocsc()[:, cells].tocsr()
     part = part[np.diff(part.indptr) > 0]
-    one = Pruner(part, x[cells], price[cells], fixed=fixed[cells], need=need.at(cells))
+    one = _Pruner(part, x[cells], price[cells], fixed=fixed[cells], need=need.at(cells))
     at = np.full(len(x), -1)
     at[cells] = np.arange(len(cells))
     first: dict[int, Proof] = {}
@@ -296,7 +296,7 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Protected:
+class _Protected:
     """What a region needs: cells to withhold, and the proofs that they are enough."""
 
     withheld: Flags
@@ -307,13 +307,13 @@ class Protected:
 
 def protect_region(
     matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, need: Need, effort: int
-) -> Protected:
+) -> _Protected:
     """Cheap moves that give each target what it needs; ``withheld`` cells cost nothing.
 
     Small regions are tried several times with other orders and prices a little off, always the
     same ones; the try that protects most is kept, among such the cheapest.
     """
-    best: Protected | None = None
+    best: _Protected | None = None
     least = (len(targets) + 1, np.inf)
     tries = 1 + (min(12, 2000 // len(x)) * effort if len(x) <= SMALL_REGION else 0)
     for number in range(tries):
@@ -340,7 +340,7 @@ def protect_region(
 
 def _try(
     matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, need: Need, effort: int
-) -> Protected:
+) -> _Protected:
     """Route, route again, release.
 
     First each target gets its cheapest move, given those before. Then, ``effort`` times over, each
@@ -370,7 +370,7 @@ def _try(
         pattern, proofs = prune(
             matrix, x, price, withheld=pattern, fixed=withheld, need=state.need, known=proofs
         )
-    return Protected(
+    return _Protected(
         withheld=pattern,
         proofs=proofs,
         failed=np.array(failed, dtype=np.int64),

@@ -306,7 +306,7 @@ def checked(
 
 
 @dataclass(frozen=True, eq=False)
-class GivenBack:
+class _GivenBack:
     """Which cells of some tables follow from one more table, alone or with another cell.
 
     A table of ages counts the same people again as tables of race. Published whole beside these,
@@ -327,7 +327,7 @@ class GivenBack:
         return np.asarray(withheld[:, self.alone].any(axis=1) | helped.any(axis=1))
 
 
-def given_back(cells: TableCells, others: Sequence[TableCells]) -> GivenBack:
+def given_back(cells: TableCells, others: Sequence[TableCells]) -> _GivenBack:
     """What a table tells of the cells of some others, side by side in their order.
 
         c = s,   c = s - p,   c = p - s   or   c = p + s
@@ -359,4 +359,4 @@ def given_back(cells: TableCells, others: Sequence[TableCells]) -> GivenBack:
             | ((both == number) & are_sums(parts - part, people - number))
             | ((both == people) & are_sums(part - parts, number - people))
         )
-    return GivenBack(are_sums(parts, people), np.array(together))
+    return _GivenBack(are_sums(parts, people), np.array(together))

@@ -43,7 +43,7 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
-from headcount.schema.bins import BinsField
+from headcount.schema.schema import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import levels_of, table_values
 from headcount.tabulate.published import TableCells

@@ -98,7 +98,7 @@ def too_small(values: NDArray[Any], most: int) -> Flags:
     return np.asarray((counts >= 1) & (counts <= most), dtype=bool)
 
 
-def small_cells(values: Ints, cells: TableCells, *, most: int) -> Flags:
+def _small_cells(values: Ints, cells: TableCells, *, most: int) -> Flags:
     """Cells that the cell rule hides: all but the table's total."""
     return too_small(values, most) & ~is_total(cells)
 
@@ -110,7 +110,7 @@ def small_groups(values: Ints, cells: TableCells, *, most: int) -> Flags:
 
 def publish_cells(values: Ints, cells: TableCells, *, level: str, most: int) -> PublishedCells:
     """A table under the cell rule: small counts are published as 0."""
-    hidden = small_cells(values, cells, most=most)
+    hidden = _small_cells(values, cells, most=most)
     return PublishedCells(
         cells=cells,
         level=level,
@@ -211,7 +211,7 @@ def _at(
 ) -> Iterator[_Row]:
     populated = people > 0
     for name, (cells, values) in tables.items():
-        hidden = small_cells(values, cells, most=limits.cell)[:, cells.inner][populated]
+        hidden = _small_cells(values, cells, most=limits.cell)[:, cells.inner][populated]
         yield name, CELL, level, hidden.size, int(hidden.sum())
         if (groups := GROUPS_OF.get(name)) in tables:
             adults = values[:, is_total(cells)][:, 0] > 0

@@ -65,7 +65,7 @@ class Fits:
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
+class _Forest:
     """The units at which some households stand, those above them, and a root for each group.
 
     where
@@ -83,7 +83,7 @@ class Forest:
     levels: tuple[Ints, ...]
 
 
-def forest(fits: Fits, rows: Ints) -> Forest:
+def forest(fits: Fits, rows: Ints) -> _Forest:
     """The trees of some households."""
     groups, root = np.unique(fits.group[rows], return_inverse=True)
     root = root.astype(np.int64)
@@ -101,11 +101,11 @@ def forest(fits: Fits, rows: Ints) -> Forest:
         above = here
         levels.append(here)
         first += len(units)
-    return Forest(node, root, np.concatenate(parents), groups, tuple(levels))
+    return _Forest(node, root, np.concatenate(parents), groups, tuple(levels))
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class _Served:
     """Whom to pair.
 
     where
@@ -117,7 +117,7 @@ class Served:
     hopeless: Ints
 
 
-def serve(ordered: Ints, fits: Fits, *, pairs: int) -> Served:
+def serve(ordered: Ints, fits: Fits, *, pairs: int) -> _Served:
     """Serve as many households as can be with at most so many pairs in all (-1: no limit).
 
     Of the choices that serve most it is the first in the order given: each is served if some such
@@ -126,7 +126,7 @@ def serve(ordered: Ints, fits: Fits, *, pairs: int) -> Served:
     trees = forest(fits, ordered)
     everyone, under = _all_who_stand(fits, ordered, trees)
     verdict = _serve(trees.node, trees.root, trees.parent, everyone, under, pairs)
-    return Served(ordered[verdict == 1], ordered[verdict == -1])
+    return _Served(ordered[verdict == 1], ordered[verdict == -1])
 
 
 def alone(rows: Ints, fits: Fits) -> tuple[Ints, Ints]:
@@ -149,7 +149,7 @@ def couples_for(rows: Ints, candidates: Ints, fits: Fits, *, pairs: int) -> Ints
     return candidates[taken]
 
 
-def _all_who_stand(fits: Fits, rows: Ints, trees: Forest) -> tuple[Ints, Ints]:
+def _all_who_stand(fits: Fits, rows: Ints, trees: _Forest) -> tuple[Ints, Ints]:
     """For each unit of some rows' trees all households at or below it, and below it.
 
     Whoever stands above the finest level must be among the rows.

@@ -30,10 +30,10 @@ from headcount.mechanisms._base import (
     PreTabular,
     StepDesign,
 )
-from headcount.mechanisms._step_noise import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.keys import combined, household_values
 from headcount.mechanisms.swapping.risk import DwellingRisk, at_risk_by_level
 from headcount.noise import Noise, Stream
+from headcount.noise.source import SEED_DRAWS, generator
 from headcount.population import Population
 from headcount.population.population import VACANT, Households
 from headcount.privacy import Guarantee
@@ -185,7 +185,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class _Kept:
     """In how many units of a level a count changed; 0 is an invariant."""
 
     count: str
@@ -195,7 +195,7 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtRisk:
+class _AtRisk:
     """Households with a member in a group of fewer than k, and uniques (a group of one).
 
     where
@@ -237,8 +237,8 @@ class SwapReport:
     unpaired: int
     partners: Mapping[str, int]
     stayed: Mapping[str, int]
-    at_risk: AtRisk | None
-    kept: tuple[Kept, ...]
+    at_risk: _AtRisk | None
+    kept: tuple[_Kept, ...]
 
     @property
     def short(self) -> int:
@@ -299,11 +299,11 @@ def make_report(
     )
 
 
-def _at_risk(before: Households, standing: DwellingRisk, partner: Ints, k: int) -> AtRisk:
+def _at_risk(before: Households, standing: DwellingRisk, partner: Ints, k: int) -> _AtRisk:
     is_household, moved = before.is_household, partner >= 0
     risky = is_household & (standing.depth < len(before.geography.levels))
     unique = is_household & standing.unique
-    return AtRisk(
+    return _AtRisk(
         k=k,
         by_level=at_risk_by_level(standing, before.geography.levels, is_household),
         swapped=int(np.count_nonzero(risky & moved)),
@@ -342,7 +342,7 @@ def partners_by_level(before: Households, partner: Ints) -> dict[str, int]:
 
 def changed_counts(
     before: Households, partner: Ints, *, keys: Sequence[Sequence[str]]
-) -> tuple[Kept, ...]:
+) -> tuple[_Kept, ...]:
     """People, households, and households by each key: the units in which their number changed.
 
     Only who moved can change a count, so only they are added up: +1 in the new unit, -1 in the old.
@@ -364,7 +364,7 @@ def changed_counts(
         for what, weight, group in looked:
             changed = _units_changed(unit[new], unit[old], weight, group)
             units = before.geography.size(level)
-            kept.append(Kept(count=what, level=level, changed=changed, units=units))
+            kept.append(_Kept(count=what, level=level, changed=changed, units=units))
     return tuple(kept)
 
 

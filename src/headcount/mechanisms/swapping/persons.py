@@ -46,7 +46,7 @@ LARGE = 1 / 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonSwapReport:
+class _PersonSwapReport:
     """What a swap did, counted in rows of the swapped areas; for the curator only.
 
     where
@@ -74,7 +74,7 @@ class Swap:
 
     rows: Ints
     partners: Ints
-    report: PersonSwapReport
+    report: _PersonSwapReport
 
     def origin(self, people: int) -> Ints:
         """For each row of one table, whose record it holds after every area was swapped."""
@@ -95,7 +95,7 @@ class Pool:
     @classmethod
     def of(cls, codes: Codes, likeness: PartnerRule, *, area: Codes | None = None) -> Pool:
         """Index a table; an order of frequency that is not given is that of pool and area."""
-        rows = check_rows("pool", codes)
+        rows = _check_rows("pool", codes)
         likeness = _with_order(likeness, *([codes] if area is None else [area, codes]))
         where = places(codes, likeness, rows=rows)
         return cls(codes, likeness, where, _buckets(where))
@@ -123,7 +123,7 @@ def swap_area(
     the first round(r x n) of them are a swap at any lower rate r.
     """
     exact = share(rate, "rate")
-    rows = check_rows("area", area)
+    rows = _check_rows("area", area)
     if set(area) != set(pool.codes):
         raise InputError(
             "area",
@@ -156,7 +156,7 @@ def swap_everywhere(
 ) -> Swap:
     """Choose partners in other areas for round(rate x n) of the n rows of every area."""
     exact = share(rate, "rate")
-    rows = check_rows("population", codes, expected=len(area))
+    rows = _check_rows("population", codes, expected=len(area))
     unique, marked = _marked(codes, area, exact, rng, keep, uniques_first, unique_by)
     if len(marked.rows) and (area == area[0]).all():
         raise InputError("swapping", found="nobody outside the area", expected="two or more areas")
@@ -179,7 +179,7 @@ def _marked(
     keep: Sequence[str],
     uniques_first: bool,
     unique_by: Sequence[str] | None = None,
-) -> tuple[Flags, Marked]:
+) -> tuple[Flags, _Marked]:
     names = sorted(set(codes) - set(keep)) if unique_by is None else unique_by
     for name in names:
         if name not in codes:
@@ -215,7 +215,7 @@ def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> In
     return partners
 
 
-def _pair(where: Places, marked: Marked, likeness: PartnerRule, rng: np.random.Generator) -> Ints:
+def _pair(where: Places, marked: _Marked, likeness: PartnerRule, rng: np.random.Generator) -> Ints:
     """Partners among the marked, by their position there; -1 for those left over."""
     rows = marked.rows
     here = where.of(rows)
@@ -293,10 +293,10 @@ def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> Non
 
 
 def _report(
-    unique: Flags, marked: Marked, swapped: Ints, needed: Ints, likeness: PartnerRule
-) -> PersonSwapReport:
+    unique: Flags, marked: _Marked, swapped: Ints, needed: Ints, likeness: PartnerRule
+) -> _PersonSwapReport:
     steps, rows = np.unique(np.maximum(needed - likeness.k, 0), return_counts=True)
-    return PersonSwapReport(
+    return _PersonSwapReport(
         people=len(unique),
         marked=len(marked.rows),
         swapped=len(swapped),
@@ -320,7 +320,7 @@ def unique_rows(area: NDArray[np.integer], code: Ints) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
-class Marked:
+class _Marked:
     """Rows to be swapped, area by area, each area's uniques first.
 
     where
@@ -339,7 +339,7 @@ def mark(
     rate: Fraction,
     rng: np.random.Generator,
     uniques_first: bool = True,
-) -> Marked:
+) -> _Marked:
     """Mark round(rate x n) of the n rows of each area: uniques first, each kind at random.
 
     ``uniques_first=False`` marks a simple random sample, which is the model of Theorem 1 of
@@ -352,7 +352,7 @@ def mark(
     start = np.cumsum(people) - people
     first = np.concatenate([[0], np.cumsum(quota)]).astype(np.int64)
     within = np.arange(first[-1]) - np.repeat(first[:-1], quota)
-    return Marked(order[np.repeat(start, quota) + within], first)
+    return _Marked(order[np.repeat(start, quota) + within], first)
 
 
 def exact_shares(people: Ints, rate: Fraction) -> Ints:
@@ -362,7 +362,7 @@ def exact_shares(people: Ints, rate: Fraction) -> Ints:
     return shares[which] if len(sizes) else np.zeros(0, dtype=np.int64)
 
 
-def check_rows(source: str, codes: Codes, *, expected: int | None = None) -> int:
+def _check_rows(source: str, codes: Codes, *, expected: int | None = None) -> int:
     """The number of rows of some columns; all must have the same, and no code below 0."""
     lengths = {len(column) for column in codes.values()}
     if expected is not None:

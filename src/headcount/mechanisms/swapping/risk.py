@@ -83,7 +83,7 @@ def standing(households: Households, risk: Risk) -> DwellingRisk:
     for row, level in enumerate(levels):
         group = geography.ancestors(level)[leaf].astype(np.int64) * schema.size + cell
         people = group_sizes(group, geography.size(level) * schema.size)
-        fewest[row] = smallest_in_dwelling(households, people)
+        fewest[row] = _smallest_in_dwelling(households, people)
     depth = np.full(len(households.block), NEVER, dtype=np.int64)
     count = np.zeros(len(households.block), dtype=np.int64)
     for row in reversed(range(len(levels))):
@@ -100,7 +100,7 @@ def group_sizes(group: Ints, groups: int) -> Ints:
     return np.asarray(size[place], dtype=np.int64)
 
 
-def smallest_in_dwelling(households: Households, values: Ints) -> Ints:
+def _smallest_in_dwelling(households: Households, values: Ints) -> Ints:
     """The smallest of the members' values for each dwelling."""
     smallest = np.full(len(households.block), np.iinfo(np.int64).max)
     lived_in = np.flatnonzero(households.size)

@@ -232,7 +232,7 @@ def fitting(b: int, own: Ints, k: int, buckets: Buckets) -> int:
 
 
 @njit
-def fitting_member(b: int, target: int, own: Ints, k: int, buckets: Buckets) -> int:
+def _fitting_member(b: int, target: int, own: Ints, k: int, buckets: Buckets) -> int:
     """The member of that number among those alike."""
     place = buckets.start[b] + (target if own.size == 0 else 0)
     while own.size > 0:
@@ -275,7 +275,7 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
             for b in range(line + from_rank, line + to_rank):
                 here = fitting(b, own, k, buckets)
                 if target < here:
-                    return fitting_member(b, target, own, k, buckets)
+                    return _fitting_member(b, target, own, k, buckets)
                 target -= here
     return -1
 
@@ -334,13 +334,13 @@ def pair_areas(
             living -= 1
         for row in range(first[own], first[own + 1]):
             if partner[row] < 0:
-                put_back(row, buckets)
+                _put_back(row, buckets)
                 living += 1
     return partner
 
 
 @njit
-def put_back(row: int, buckets: Buckets) -> None:
+def _put_back(row: int, buckets: Buckets) -> None:
     """Move a row that was taken to the end of the living members of its bucket."""
     start, left, members, place = buckets.start, buckets.left, buckets.members, buckets.place
     b = buckets.bucket[row]

@@ -93,7 +93,7 @@ class Component:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelsAxis:
+class _LevelsAxis:
     """One attribute's levels, and the atoms that queries leave together.
 
     where
@@ -105,7 +105,7 @@ class LevelsAxis:
     sizes: Ints
 
     @classmethod
-    def of(cls, possible: Flags, groupings: Iterable[Ints]) -> LevelsAxis:
+    def of(cls, possible: Flags, groupings: Iterable[Ints]) -> _LevelsAxis:
         """The axis of an attribute whose levels some queries ask for in groups.
 
         where
@@ -177,7 +177,7 @@ class Components:
         countable      and how many of these can count anybody
     """
 
-    axes: tuple[LevelsAxis, ...]
+    axes: tuple[_LevelsAxis, ...]
     possible: Flags
     groups: dict[str, tuple[Ints, ...]]
     answers: dict[str, int]
@@ -190,7 +190,7 @@ class Components:
         groups = {name: _groups(query, schema) for name, query in asked.items()}
         possible = schema.possible.reshape(schema.shape)
         axes = tuple(
-            LevelsAxis.of(
+            _LevelsAxis.of(
                 np.moveaxis(possible, k, 0).reshape(size, -1), [one[k] for one in groups.values()]
             )
             for k, size in enumerate(schema.shape)
@@ -336,7 +336,7 @@ class Components:
         return row, contrasts if row.any() else 0.0
 
 
-def _asked_whole(axis: LevelsAxis, group: Ints) -> bool:
+def _asked_whole(axis: _LevelsAxis, group: Ints) -> bool:
     """Whether a query asks for every level of an attribute."""
     return len(np.unique(group)) == axis.levels
 

@@ -35,7 +35,7 @@ IN_MEMORY = 1 << 23
 """Numbers that are left in memory: 64 MiB."""
 
 
-class KeptRows:
+class _KeptRows:
     """Rows of numbers of one width, each 0 until it is written: in memory, or in a file if many."""
 
     def __init__(self, rows: int, width: int) -> None:
@@ -48,7 +48,7 @@ class KeptRows:
             self._file = self._context.__enter__()
             self._file.truncate(rows * width * 8)
 
-    def __enter__(self) -> KeptRows:
+    def __enter__(self) -> _KeptRows:
         return self
 
     def __exit__(
@@ -203,7 +203,7 @@ class BestEstimates:
         """Some units of a depth after others, with their estimates: units x answers."""
         with ExitStack() as files:
             ups, sums = self._ups(depth, files)
-            down: KeptRows | None = None
+            down: _KeptRows | None = None
             for level in range(depth):
                 down = self._down(level, ups, sums, down, files)
             for units in self._pieces(depth):
@@ -223,14 +223,14 @@ class BestEstimates:
         for first in range(0, self._tree.units(depth), step):
             yield range(first, min(first + step, self._tree.units(depth)))
 
-    def _ups(self, depth: int, files: ExitStack) -> tuple[list[KeptRows], list[KeptRows]]:
+    def _ups(self, depth: int, files: ExitStack) -> tuple[list[_KeptRows], list[_KeptRows]]:
         """From the leaves up: x of every level above them, and the sums over children."""
         above = len(self._tree.levels) - 1
         ups = [
-            files.enter_context(KeptRows(self._tree.units(at), self._width)) for at in range(above)
+            files.enter_context(_KeptRows(self._tree.units(at), self._width)) for at in range(above)
         ]
         sums = [
-            files.enter_context(KeptRows(self._tree.units(at), self._width)) for at in range(depth)
+            files.enter_context(_KeptRows(self._tree.units(at), self._width)) for at in range(depth)
         ]
         for at in reversed(range(above)):
             for units in self._pieces(at):
@@ -239,7 +239,7 @@ class BestEstimates:
                     sums[at][units] = before
         return ups, sums
 
-    def _up(self, depth: int, units: range, ups: list[KeptRows]) -> tuple[Floats, Floats]:
+    def _up(self, depth: int, units: range, ups: list[_KeptRows]) -> tuple[Floats, Floats]:
         """X of some units, and the sum of their children's."""
         before = self._summed(depth, units, ups)
         right, exact = self._right_sides(depth, units)
@@ -252,7 +252,7 @@ class BestEstimates:
             found[:, part] += own @ basis.T
         return found, before
 
-    def _summed(self, depth: int, units: range, ups: list[KeptRows]) -> Floats:
+    def _summed(self, depth: int, units: range, ups: list[_KeptRows]) -> Floats:
         """The sum of the children's x for some units; leaves have none."""
         found = np.zeros((len(units), self._width))
         if self._is_leaf(depth):
@@ -288,20 +288,22 @@ class BestEstimates:
     def _down(
         self,
         depth: int,
-        ups: list[KeptRows],
-        sums: list[KeptRows],
-        above: KeptRows | None,
+        ups: list[_KeptRows],
+        sums: list[_KeptRows],
+        above: _KeptRows | None,
         files: ExitStack,
-    ) -> KeptRows:
+    ) -> _KeptRows:
         """Of every unit of a depth: its estimate from all answers, less its children's sum."""
-        found = files.enter_context(KeptRows(self._tree.units(depth), self._width))
+        found = files.enter_context(_KeptRows(self._tree.units(depth), self._width))
         for units in self._pieces(depth):
             found[units] = (
                 self._given_parent(depth, units, ups[depth][units], above) - sums[depth][units]
             )
         return found
 
-    def _given_parent(self, depth: int, units: range, up: Floats, above: KeptRows | None) -> Floats:
+    def _given_parent(
+        self, depth: int, units: range, up: Floats, above: _KeptRows | None
+    ) -> Floats:
         """The estimates of some units, from theirs going up and what is left open of parents."""
         if above is None:
             return up

@@ -40,7 +40,7 @@ from headcount.topdown.linear.matrices import (
 from headcount.topdown.linear.noise_tree import NoiseTree
 
 
-class EvenTree:
+class _EvenTree:
     """Covariances V where all units of a level are alike: of components of one size, by depth.
 
     With k children of every unit above depth d, precision H_d and what is exact E_d (tree.py),
@@ -227,9 +227,9 @@ class SharesProblem:
         found[self._places(self.measured)] = known[:, 1] * (shares / known[:, 0]) ** self.power
         return found
 
-    def _trees(self, weights: Floats) -> list[EvenTree]:
+    def _trees(self, weights: Floats) -> list[_EvenTree]:
         return [
-            EvenTree(np.tensordot(weights, part.precisions, axes=1), part.exact, self._fans)
+            _EvenTree(np.tensordot(weights, part.precisions, axes=1), part.exact, self._fans)
             for part in self._parts
         ]
 

@@ -48,7 +48,7 @@ NEARLY_ALL = 0.999
 """A child with more of its parent's C is looked at by itself: differences would lose digits."""
 
 
-class Directions:
+class _Directions:
     """Sets of unknown directions of one component, each with a number; number 0 is none."""
 
     def __init__(self, size: int) -> None:
@@ -69,7 +69,7 @@ class Directions:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelKnown:
+class _LevelKnown:
     """What the answers of units and of those below say, for each class, on one component.
 
     where
@@ -88,7 +88,7 @@ class LevelKnown:
 
 
 @dataclass(frozen=True, eq=False)
-class Gains:
+class _Gains:
     """What children make of their parent's estimate, for links that are alike.
 
     where
@@ -114,11 +114,11 @@ class ComponentErrors:
         held = sum(3 * len(one.noise) + len(one.parent) for one in tree.classes)
         many = sum(len(one.noise) for one in tree.classes)
         refuse_beyond_memory(held, self.size, of=f"{many:,} classes of units")
-        self._directions = Directions(self.size)
+        self._directions = _Directions(self.size)
         self._link_gains: dict[int, Floats] = {}
         self._inverses: dict[int, Floats] = {}
-        below: LevelKnown | None = None
-        self.levels: list[LevelKnown] = []
+        below: _LevelKnown | None = None
+        self.levels: list[_LevelKnown] = []
         for depth in reversed(range(len(tree.levels))):
             below = self._joined(depth, below)
             self.levels.insert(0, below)
@@ -142,7 +142,7 @@ class ComponentErrors:
         known = [self._components.precision(q, self._component) for q in level.exact]
         return spanned(np.hstack([np.zeros((self.size, 1)), *known]))
 
-    def _joined(self, depth: int, below: LevelKnown | None) -> LevelKnown:
+    def _joined(self, depth: int, below: _LevelKnown | None) -> _LevelKnown:
         """A level's classes, from those of the level below."""
         classes, size = self._tree.classes[depth], self.size
         many = len(classes.noise)
@@ -161,7 +161,7 @@ class ComponentErrors:
             after = before.with_exact(exact).with_answers(precisions[noise])
             covariance[own] = after.covariance
             unknown[own] = self._directions.number(after.unknown)
-        return LevelKnown(covariance, unknown, children, numbers, together)
+        return _LevelKnown(covariance, unknown, children, numbers, together)
 
     def _below(self, children: Floats, number: int, *, leaf: bool) -> Known:
         """What units' children say of them together."""
@@ -173,7 +173,7 @@ class ComponentErrors:
             return Known(children, known, unknown)
         return Known(known.T @ children @ known, known, unknown)
 
-    def _summed(self, classes: UnitClasses, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
+    def _summed(self, classes: UnitClasses, below: _LevelKnown) -> tuple[Floats, Ints, Ints]:
         """Sums over children, how many have which unknown directions, and what these span."""
         adding = _by_link(classes, classes.times, len(below.unknown))
         children = _times(adding, below.covariance)
@@ -186,11 +186,11 @@ class ComponentErrors:
             together = np.array(spans, dtype=np.int64)[which.reshape(-1)]
         return children, numbers, together
 
-    def _around(self, depth: int) -> tuple[UnitClasses, LevelKnown, LevelKnown]:
+    def _around(self, depth: int) -> tuple[UnitClasses, _LevelKnown, _LevelKnown]:
         """The classes above a level, with their links to its own; what is known of both levels."""
         return self._tree.classes[depth - 1], self.levels[depth], self.levels[depth - 1]
 
-    def gains(self, depth: int) -> Iterator[Gains]:
+    def gains(self, depth: int) -> Iterator[_Gains]:
         """The gains of a level's units, for the links of the level above.
 
         Where children are unknown along some directions,
@@ -217,7 +217,7 @@ class ComponentErrors:
                 )
                 values, vectors = np.linalg.eigh(symmetric(basis.T @ shared @ basis))
                 stays = basis @ vectors[:, values < 1 - NOTHING]
-            yield Gains(own, gain, shared, stays)
+            yield _Gains(own, gain, shared, stays)
 
     def link_gains(self, depth: int) -> Floats:
         """A of every link to a level's classes."""
@@ -254,7 +254,7 @@ class ComponentErrors:
             self._inverses[depth] = self._inverted(self.levels[depth])
         return self._inverses[depth]
 
-    def _inverted(self, level: LevelKnown) -> Floats:
+    def _inverted(self, level: _LevelKnown) -> Floats:
         inverse = np.empty_like(level.children)
         for (number,), own in alike(level.together):
             if not number and len(own) == len(inverse):  # nearly always
@@ -314,7 +314,7 @@ class ComponentErrors:
         np.add.at(covariance, child, share[links, None, None] * given)
 
     def _add_unsure(
-        self, one: Gains, parent: Ints, child: Ints, unknown_above: Ints, unknown: Ints
+        self, one: _Gains, parent: Ints, child: Ints, unknown_above: Ints, unknown: Ints
     ) -> None:
         """Add what stays unknown of children that are unknown along some directions."""
         for (number, before), own in alike(unknown_above[parent], unknown[child]):

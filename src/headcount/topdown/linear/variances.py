@@ -321,7 +321,7 @@ class AnswerVariances:
 
 
 @dataclass(frozen=True, eq=False)
-class PathClasses:
+class _PathClasses:
     """Units of a depth that are alike, and whose ancestors are: they have the same errors.
 
     where
@@ -333,19 +333,19 @@ class PathClasses:
     units: Ints
 
 
-def unit_paths(tree: NoiseTree, depth: int) -> list[PathClasses]:
+def unit_paths(tree: NoiseTree, depth: int) -> list[_PathClasses]:
     """The classes of units at every depth down to one."""
-    found = [PathClasses(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))]
+    found = [_PathClasses(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))]
     for at in range(1, depth + 1):
         classes = tree.classes[at]
         pairs = found[-1].of_unit[tree.parents[at]] * len(classes.units) + classes.of_unit
         _, units, of_unit = np.unique(pairs, return_index=True, return_inverse=True)
-        found.append(PathClasses(of_unit, units))
+        found.append(_PathClasses(of_unit, units))
     return found
 
 
 def _covariances(
-    errors: ComponentErrors, tree: NoiseTree, paths: list[PathClasses]
+    errors: ComponentErrors, tree: NoiseTree, paths: list[_PathClasses]
 ) -> tuple[Floats, Ints]:
     """V of a unit of each class of the last depth, and the number of what is unknown of it."""
     many = len(paths[-1].units)

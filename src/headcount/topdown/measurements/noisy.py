@@ -55,7 +55,7 @@ NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class LevelRows:
+class _LevelRows:
     """The tables of one level."""
 
     answers: TableRows
@@ -83,7 +83,7 @@ class NoisyMeasurements:
     folder: Path
     schema: Schema
     queries: Mapping[str, Query]
-    levels: Mapping[str, LevelRows]
+    levels: Mapping[str, _LevelRows]
     bounded: Mapping[str, tuple[str, ...]]
     said: Mapping[str, Any] = field(repr=False)
     geography: Geography = field(repr=False)
@@ -310,7 +310,7 @@ class _Source:
                     found[name] = Query(name, tuple(_axis(axis, schema) for axis in one["by"]))
         return list(found.values())
 
-    def bounded(self, level: str, found: LevelRows) -> tuple[str, ...]:
+    def bounded(self, level: str, found: _LevelRows) -> tuple[str, ...]:
         """The queries with constraints, in the order that the files say or that they stand in."""
         there = dict.fromkeys(key[0] for key in found.constraints.rows if isinstance(key, tuple))
         return tuple(self.about(level).get("bounded", there))
@@ -330,7 +330,7 @@ def _indexed(
     schema: Schema,
     names: QueryNames,
     workspace: Storage | None,
-) -> LevelRows:
+) -> _LevelRows:
     answers, constraints = source.tables(level)
     kind_of = _RowKinds(source.folder, level, schema, names)
     if not answers and not constraints and level not in source.said.get(WITHOUT_ROWS, ()):
@@ -361,7 +361,7 @@ def _indexed(
             (CONSTRAINTS, constraints, kind_of.kept, "sign"),
         )
     ]
-    return LevelRows(*made)
+    return _LevelRows(*made)
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ LEAST_EVEN = 1e-6
 """Z'JZ counts as no less than this part of the bands' diagonal: else steps have any length."""
 
 
-class Jacobian(NamedTuple):
+class _Jacobian(NamedTuple):
     """The generalised Jacobian without the zeros of A.
 
     where
@@ -77,7 +77,7 @@ class Jacobian(NamedTuple):
     diagonal: Floats
 
 
-class Held(NamedTuple):
+class _Held(NamedTuple):
     """The slots with a band, and slots that are parts of one.
 
     where
@@ -200,7 +200,7 @@ def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[floa
 
 
 @njit
-def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) -> None:
+def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: _Jacobian) -> None:
     """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
     square = delta * delta
     weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
@@ -215,7 +215,7 @@ def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) ->
 
 @njit
 def soften_cells(
-    free: Free, u: Floats, delta: float, jacobian: Jacobian, work: Floats
+    free: Free, u: Floats, delta: float, jacobian: _Jacobian, work: Floats
 ) -> tuple[int, int]:
     """The Jacobian's A without its zeros, row by row; how many rows and pairs are left.
 
@@ -265,7 +265,7 @@ def soften_cells(
 @njit
 def multiply(
     v: Floats,
-    jacobian: Jacobian,
+    jacobian: _Jacobian,
     rows: int,
     pairs: int,
     shift: float,
@@ -296,7 +296,7 @@ def in_band(slots: Floats, s: int) -> bool:
 
 
 @njit
-def held_slots(free: Free) -> Held:
+def held_slots(free: Free) -> _Held:
     """The bands, and as their parts the slots of the query with the most weight."""
     slots, who, where = free.slots, free.who, free.where
     n = slots.shape[1]
@@ -305,7 +305,7 @@ def held_slots(free: Free) -> Held:
         banded[s] = in_band(slots, s)
     bands = np.flatnonzero(banded)
     if bands.size == 0:
-        return Held(bands, bands, bands)
+        return _Held(bands, bands, bands)
     band = np.full(free.target.size, -1)
     for i in range(who.size):
         if banded[where[i]]:
@@ -324,11 +324,11 @@ def held_slots(free: Free) -> Held:
             holder, most = holders, weight
         first = last
     part = np.flatnonzero(holder >= 0)
-    return Held(bands, part, holder[part])
+    return _Held(bands, part, holder[part])
 
 
 @njit
-def pivots(held: Held, jacobian: Jacobian, shift: float, out: Floats) -> None:
+def pivots(held: _Held, jacobian: _Jacobian, shift: float, out: Floats) -> None:
     """One over the diagonal; of a band, one over what is left of it when its parts are solved.
 
     With a the diagonal without D, that is d + (a - the a of its parts) + sum of a d / (a + d) over
@@ -351,8 +351,8 @@ def pivots(held: Held, jacobian: Jacobian, shift: float, out: Floats) -> None:
 
 @njit
 def even_prices(
-    held: Held,
-    jacobian: Jacobian,
+    held: _Held,
+    jacobian: _Jacobian,
     rows: int,
     pairs: int,
     shift: float,
@@ -375,7 +375,7 @@ def even_prices(
 
 @njit
 def precondition(
-    rest: Floats, held: Held, jacobian: Jacobian, inverse: Floats, even: Floats, out: Floats
+    rest: Floats, held: _Held, jacobian: _Jacobian, inverse: Floats, even: Floats, out: Floats
 ) -> float:
     """Set out to the guess for J^-1 rest, by the diagonal if there are no bands; rest . out."""
     d, diagonal = jacobian.d, jacobian.diagonal
@@ -403,8 +403,8 @@ def precondition(
 @njit
 def direction(
     f: Floats,
-    held: Held,
-    jacobian: Jacobian,
+    held: _Held,
+    jacobian: _Jacobian,
     rows: int,
     pairs: int,
     shift: float,
@@ -448,7 +448,7 @@ def direction(
 def newton(
     nu: Floats,
     free: Free,
-    held: Held,
+    held: _Held,
     tolerance: float,
     smoothing: float,
     limit: int,
@@ -464,7 +464,7 @@ def newton(
     n = nu.size
     work, sums, f = np.empty(u.size), np.empty(n), np.empty(n)
     step, trial, cg = np.empty(n), np.empty(n), np.empty((4, n))
-    jacobian = Jacobian(
+    jacobian = _Jacobian(
         np.empty(u.size),
         np.empty(free.start.size, np.uint64),
         np.empty(free.total.size),

@@ -56,7 +56,7 @@ class Free(NamedTuple):
     is_root: bool
 
 
-class Choices(NamedTuple):
+class _Choices(NamedTuple):
     """What of a parent is left to choose, and what is decided.
 
     where
@@ -73,7 +73,7 @@ class Choices(NamedTuple):
     fixed_entry: Ints
 
 
-class FoundSlots(NamedTuple):
+class _FoundSlots(NamedTuple):
     """Slots as they are met: child and group of each, what it could hold, what is decided."""
 
     place: Ints
@@ -92,7 +92,7 @@ def is_open(child: int, cell: int, b: BatchArrays, bounded: Flags) -> bool:
 
 
 @njit
-def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Choices]:
+def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, _Choices]:
     """Set x where one answer is possible; list what is left.
 
     Nothing is left to choose in an entry with total 0 or with one open child. Returns whether
@@ -125,21 +125,21 @@ def decide(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Choi
         fixed[n_fixed], fixed_entry[n_fixed] = source[begin], e
         n_fixed += 1
     start[entries] = kept
-    return status, Choices(
+    return status, _Choices(
         source[:kept], start[: entries + 1], entry[:entries], fixed[:n_fixed], fixed_entry[:n_fixed]
     )
 
 
 @njit
-def number_slots(
+def _number_slots(
     width: int,
     group: Ints32,
     b: BatchArrays,
     kids: int,
-    choices: Choices,
+    choices: _Choices,
     number: Ints32,
     slot: Slots,
-    found: FoundSlots,
+    found: _FoundSlots,
     used: int,
 ) -> int:
     """Number one family's slots in the order in which they are met, from ``used``; the new end.
@@ -176,8 +176,8 @@ def number_slots(
 
 
 @njit
-def bound_slots(
-    p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: FoundSlots
+def _bound_slots(
+    p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: _FoundSlots
 ) -> int:
     """The bounds of one family's slots, less what is decided; whether they can be met at all.
 
@@ -203,8 +203,8 @@ def bound_slots(
 
 
 @njit
-def joint_slots(
-    p: int, b: BatchArrays, choices: Choices, slot: Slots, found: FoundSlots, used: int
+def _joint_slots(
+    p: int, b: BatchArrays, choices: _Choices, slot: Slots, found: _FoundSlots, used: int
 ) -> tuple[int, int]:
     """Slots for the totals of several children together; the new end, and whether they can be met.
 
@@ -243,7 +243,7 @@ def joint_slots(
 
 
 @njit
-def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
+def _unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
     """The weight that counts as 1 in parent p's problem, and what stands in for a detail's 0.
 
     The largest weight of a child's detail; where no detail is measured, a small part of the
@@ -263,7 +263,7 @@ def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
 
 
 @njit
-def absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
+def _absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
     """Put each measured, unbounded slot of one variable into that variable's own square.
 
         (x - a)^2 + r (x - y)^2 = (1 + r) (x - (a + r y) / (1 + r))^2 + constant
@@ -358,14 +358,14 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     slot = np.empty((n_families + joint, n), np.uint32)
     table = np.empty((6, n_families * (n + choices.fixed.size) + (n_kids if joint else 0)))
     most = table.shape[1]
-    found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
-    one, soft = unit_weight(p, b)
+    found = _FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
+    one, soft = _unit_weight(p, b)
     used = ZERO
     for f in range(n_families):
         column, before = b.family_start[f], used
         width = b.family_start[f + 1] - column
         number = np.empty(width * n_kids, np.int32)
-        used = number_slots(width, b.group[f], b, kids, choices, number, slot[f], found, used)
+        used = _number_slots(width, b.group[f], b, kids, choices, number, slot[f], found, used)
         for s in range(before, used):
             c, g = kids + found.place[s] // width, column + found.place[s] % width
             stand_in = b.family_weight[c, f] == 0.0
@@ -373,9 +373,9 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
             table[MARGIN, s] = 0.0 if stand_in else b.margin[c, g] - found.decided[s]
             table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in
         if bounded[f]:
-            status = max(status, bound_slots(p, b.bound_start[f], width, b, number, found))
+            status = max(status, _bound_slots(p, b.bound_start[f], width, b, number, found))
     if joint:
-        used, met = joint_slots(p, b, choices, slot[n_families], found, used)
+        used, met = _joint_slots(p, b, choices, slot[n_families], found, used)
         status = max(status, met)
     weight, target, stand_ins = np.empty(n), np.empty(n), np.zeros(n)
     for v in range(n):
@@ -385,7 +385,7 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
             target[v] = 0.0
         else:
             weight[v], target[v] = own, own * b.answer[source[v]]
-    kept = absorb(slot, table[:, :used], weight, target)
+    kept = _absorb(slot, table[:, :used], weight, target)
     merge(slot, table[:, :used], kept)
     who, where, slots = renumber(slot, table[:, :used], kept)
     total, start = b.total[choices.entry].astype(np.float64), choices.start.astype(np.uint64)

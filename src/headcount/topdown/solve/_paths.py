@@ -67,7 +67,7 @@ class RoundingTree(NamedTuple):
     price: Array
 
 
-class Arcs(NamedTuple):
+class _Arcs(NamedTuple):
     """The network: ends of the variables' arcs, and groups by what they hang from."""
 
     top: int
@@ -82,7 +82,7 @@ class Arcs(NamedTuple):
     down: Array
 
 
-class Search(NamedTuple):
+class _Search(NamedTuple):
     """What is known of each node, the heap of a search, and the nodes that it has seen."""
 
     excess: Array
@@ -144,7 +144,7 @@ def pop(heap_key: Array, heap_node: Array, size: int) -> int:
 
 
 @inlined
-def relax(node: int, far: int, work: Search, many: int, heap: int) -> tuple[int, int]:
+def _relax(node: int, far: int, work: _Search, many: int, heap: int) -> tuple[int, int]:
     """Note a nearer way to a node; how many nodes were seen, and the size of the heap.
 
     Put into the searches: a call with this many arrays would cost more than what it does.
@@ -157,7 +157,7 @@ def relax(node: int, far: int, work: Search, many: int, heap: int) -> tuple[int,
 
 
 @njit
-def by_target(count: int, target: Array) -> Any:
+def _by_target(count: int, target: Array) -> Any:
     """Indices grouped by target 0 ... count - 1, as starts and a list."""
     start = np.zeros(count + 1, np.int64)
     for v in range(len(target)):
@@ -173,8 +173,8 @@ def by_target(count: int, target: Array) -> Any:
 
 
 @njit
-def first_potentials(
-    arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, excess: Array, potential: Array
+def _first_potentials(
+    arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, excess: Array, potential: Array
 ) -> bool:
     """Move groups to their aims, or into their bounds; whether bounds leave anything to choose.
 
@@ -216,7 +216,7 @@ def first_potentials(
 
 
 @njit
-def lower_potentials(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search) -> None:
+def _lower_potentials(arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Search) -> None:
     """Lower potentials by how far each node is from the nearest shortage.
 
     Dijkstra on reduced costs from all shortages, against the arcs, until all excesses are reached.
@@ -257,7 +257,7 @@ def lower_potentials(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                 if y[v] > least[v]:
                     far = base - step(y[v] - 1, cost[v], scale) + potential[g]
                     if far < distance[g]:
-                        many, heap = relax(g, far, work, many, heap)
+                        many, heap = _relax(g, far, work, many, heap)
         if u > top:
             continue
         for k in range(in_start[u], in_start[u + 1]):
@@ -266,18 +266,18 @@ def lower_potentials(arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work:
             if y[v] < most[v]:
                 far = base + step(y[v], cost[v], scale) + potential[i]
                 if far < distance[i]:
-                    many, heap = relax(i, far, work, many, heap)
+                    many, heap = _relax(i, far, work, many, heap)
         if u < top and margin[u] > floor[u]:
             g = up[u]
             far = base - lift(margin[u] - 1, aim[u], price[u]) + potential[g]
             if far < distance[g]:
-                many, heap = relax(g, far, work, many, heap)
+                many, heap = _relax(g, far, work, many, heap)
         for k in range(down_start[u], down_start[u + 1]):
             g = down[k]
             if margin[g] < roof[g]:
                 far = base + lift(margin[g], aim[g], price[g]) + potential[g]
                 if far < distance[g]:
-                    many, heap = relax(g, far, work, many, heap)
+                    many, heap = _relax(g, far, work, many, heap)
     for k in range(many):
         u = seen[k]
         if done[u]:
@@ -301,18 +301,18 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     source = np.empty(size, np.int64)
     for v in range(size):
         source[v] = top if is_root else top + 1 + entry[v]
-    in_start, incoming = by_target(top + 1, target)
-    down_start, down = by_target(top + 1, up)
-    arcs = Arcs(top, is_root, tree.start, source, target, in_start, incoming, up, down_start, down)
+    in_start, incoming = _by_target(top + 1, target)
+    down_start, down = _by_target(top + 1, up)
+    arcs = _Arcs(top, is_root, tree.start, source, target, in_start, incoming, up, down_start, down)
     count = top + 1 + entries
     excess = np.zeros(count, np.int64)
     potential = np.zeros(count, np.int64)
     for e in range(entries):
         potential[top + 1 + e] = threshold[e]
-    if not first_potentials(arcs, steps, tree, excess, potential):
+    if not _first_potentials(arcs, steps, tree, excess, potential):
         return -1
     longest = 2 * size + 2 * groups + 1 + count
-    work = Search(
+    work = _Search(
         excess,
         potential,
         np.full(count, FAR),
@@ -327,7 +327,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     for s in range(count):
         while excess[s] > 0:
             if aimed and left < 0:
-                lower_potentials(arcs, steps, tree, work)
+                _lower_potentials(arcs, steps, tree, work)
                 left = patience
             end, looked = _search(s, arcs, steps, tree, work)
             if end < 0:
@@ -340,7 +340,7 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
 
 @njit
 def _search(
-    s: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
+    s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Search
 ) -> tuple[int, int]:
     """Dijkstra on reduced costs from s to the nearest shortage, potentials updated; -1 if none.
 
@@ -383,7 +383,7 @@ def _search(
                 far = base + step(y[v], cost[v], scale) - potential[g]
                 if far < nearest and far < distance[g] and y[v] < most[v]:
                     via[g] = v
-                    many, heap = relax(g, far, work, many, heap)
+                    many, heap = _relax(g, far, work, many, heap)
                     if excess[g] < 0:
                         nearest = far
                     elif g < top and excess[up[g]] < 0 and margin[g] < roof[g]:
@@ -392,7 +392,7 @@ def _search(
                         if far < nearest and far < distance[h]:
                             nearest = far
                             via[h] = 2 * size + g
-                            many, heap = relax(h, far, work, many, heap)
+                            many, heap = _relax(h, far, work, many, heap)
         if u > top:
             continue
         looked += 4 + in_start[u + 1] - in_start[u] + down_start[u + 1] - down_start[u]
@@ -403,7 +403,7 @@ def _search(
                 far = base - step(y[v] - 1, cost[v], scale) - potential[i]
                 if far < nearest and far < distance[i]:
                     via[i] = size + v
-                    many, heap = relax(i, far, work, many, heap)
+                    many, heap = _relax(i, far, work, many, heap)
                     if excess[i] < 0:
                         nearest = far
         if u < top and margin[u] < roof[u]:
@@ -411,7 +411,7 @@ def _search(
             far = base + lift(margin[u], aim[u], price[u]) - potential[g]
             if far < nearest and far < distance[g]:
                 via[g] = 2 * size + u
-                many, heap = relax(g, far, work, many, heap)
+                many, heap = _relax(g, far, work, many, heap)
                 if excess[g] < 0:
                     nearest = far
         for k in range(down_start[u], down_start[u + 1]):
@@ -419,7 +419,7 @@ def _search(
             far = base - lift(margin[g] - 1, aim[g], price[g]) - potential[g]
             if far < nearest and far < distance[g] and margin[g] > floor[g]:
                 via[g] = 2 * size + groups + g
-                many, heap = relax(g, far, work, many, heap)
+                many, heap = _relax(g, far, work, many, heap)
                 if excess[g] < 0:
                     nearest = far
     for k in range(many):
@@ -430,7 +430,7 @@ def _search(
 
 @njit
 def _augment(
-    s: int, end: int, arcs: Arcs, steps: RoundingSteps, tree: RoundingTree, work: Search
+    s: int, end: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Search
 ) -> None:
     """Send as much as fits along the path in ``via``, one person where anything is priced."""
     y, least, most, _, scale = steps

@@ -55,7 +55,7 @@ SLACK = 1.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rescued:
+class _Rescued:
     """Answers of parents that needed the failsafe.
 
     counts    int64[V]
@@ -83,7 +83,7 @@ def rescue(
     keep: Ints32,
     fit: Sequence[FitPass] = (),
     rounds: Sequence[RoundPass] = (),
-) -> Rescued:
+) -> _Rescued:
     """Take every parent of a batch, its cells reopened, through the failsafe.
 
     ``keep`` numbers, for each schema cell, the kept margin that it belongs to; ``fit`` and
@@ -98,7 +98,7 @@ def rescue(
         x[part], moved[p] = estimate(one, keep=keep, fit=fit)
         counts[part], widened[p] = round_kept(one, x[part], keep=keep, rounds=rounds)
     broken = tuple(violations(batch, counts, keep=keep))
-    return Rescued(counts=counts, x=x, moved=moved, widened=widened, broken=broken)
+    return _Rescued(counts=counts, x=x, moved=moved, widened=widened, broken=broken)
 
 
 def estimate(batch: Batch, *, keep: Ints32, fit: Sequence[FitPass] = ()) -> tuple[Floats, float]:

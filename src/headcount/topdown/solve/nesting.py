@@ -175,7 +175,7 @@ def chain_forest(
         low.append(integers)
         high.append(integers)
         used += integers.shape[1]
-    singles = [is_by_cell(group) for group in queries]
+    singles = [_is_by_cell(group) for group in queries]
     for group, single in zip(queries, singles, strict=True):
         if not single:
             layers.append(_Layer(group, np.full(int(group.max()) + 1, -1), True))
@@ -197,7 +197,7 @@ def nest(partitions: Sequence[Partition]) -> bool:
     return _grow(layers, len(partitions[0])) is not None
 
 
-def is_by_cell(group: Partition) -> bool:
+def _is_by_cell(group: Partition) -> bool:
     """Whether every group of a partition is one cell."""
     return int(group.max()) + 1 == len(group) and bool(np.bincount(group).all())
 

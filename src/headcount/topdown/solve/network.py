@@ -99,7 +99,7 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
 
 
 @njit
-def climb(value: Array, y: Array, tree: RoundingTree) -> None:
+def _climb(value: Array, y: Array, tree: RoundingTree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
     top = len(tree.up)
     for v in range(len(y)):
@@ -110,7 +110,7 @@ def climb(value: Array, y: Array, tree: RoundingTree) -> None:
 
 
 @njit
-def out_of_bounds(tree: RoundingTree) -> bool:
+def _out_of_bounds(tree: RoundingTree) -> bool:
     """Whether some group is not where it may or should be."""
     out = False
     for k in range(len(tree.margin)):
@@ -120,7 +120,7 @@ def out_of_bounds(tree: RoundingTree) -> bool:
 
 
 @njit
-def plant(
+def _plant(
     p: int, b: BatchArrays, above: Array, leaf: Array, column: Array, low: Array, high: Array
 ) -> RoundingTree:
     """The variables of parent p and its forest, with margins of 0 and no aims.
@@ -227,7 +227,7 @@ def round_parents(
     """
     for p in parents:
         leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
-        tree = plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
+        tree = _plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
         e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
         base, price = whole[v0:v1], cost[v0:v1]
         size = v1 - v0
@@ -251,9 +251,9 @@ def round_parents(
         if not possible:
             status[p] = IMPOSSIBLE
             continue
-        climb(base, y, tree)
+        _climb(base, y, tree)
         status[p] = GREEDY
-        if out_of_bounds(tree):
+        if _out_of_bounds(tree):
             repairs[p] = repair(
                 RoundingSteps(y, least, most, price, SCALE), tree, potential, b.is_root
             )
@@ -268,7 +268,7 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
     """Can each parent's counts be shared within the bounds of the forest at all: a flow test."""
     for p in parents:
         leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
-        tree = plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
+        tree = _plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
         e0, e1, v0, size = tree.e0, tree.e1, tree.v0, tree.v1 - tree.v0
         y = np.zeros(size, np.int64)
         most = np.empty(size, np.int64)
@@ -287,7 +287,7 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
                 while t < len(tree.up):
                     tree.margin[t] += left
                     t = tree.up[t]
-        if possible[p] and out_of_bounds(tree):
+        if possible[p] and _out_of_bounds(tree):
             none = np.zeros(size, np.int64)
             steps = RoundingSteps(y, none, most, none, 0)
             possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
@@ -403,7 +403,7 @@ def _forest_of(
         if t >= 0:
             above[k] = number[t]
     number[groups] = -1
-    tree = plant(p, b, above, leaf, forest.column[groups], forest.low, forest.high)
+    tree = _plant(p, b, above, leaf, forest.column[groups], forest.low, forest.high)
     return groups, queries, times, tree
 
 
@@ -533,9 +533,9 @@ def round_to_targets(
         if not possible:
             continue
         _set_aims(tree, queries, dear, whole, part)
-        climb(whole, y, tree)
+        _climb(whole, y, tree)
         status[p] = GREEDY
-        if out_of_bounds(tree):
+        if _out_of_bounds(tree):
             steps = RoundingSteps(y, least, most, cost, scale)
             repairs[p] = repair(steps, tree, potential, b.is_root)
             status[p] = REPAIRED if repairs[p] >= 0 else IMPOSSIBLE

@@ -141,7 +141,7 @@ def _joined(batch: Batch, answers: Sequence[Solved]) -> Solved:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Coarse:
+class _Coarse:
     """A batch without detail, with fewer entries, and how its answers spread over the cells.
 
     Entries of a parent with the same groups in every family that counts, and with the same
@@ -162,13 +162,13 @@ class Coarse:
         return x[self.source] * self.share
 
 
-def coarsen(batch: Batch) -> Coarse:
+def coarsen(batch: Batch) -> _Coarse:
     """The batch of a pass without detail, one entry for all cells that it cannot tell apart."""
     used = _families_that_count(batch)
     kind = np.zeros(batch.group.shape[1], np.int64)
     if len(used):
         kind = np.unique(batch.group[used], axis=1, return_inverse=True)[1].ravel()
-    number, first, cell_start = group_entries(
+    number, first, cell_start = _group_entries(
         batch.cell_start, kind[batch.cell], int(kind.max()) + 1, batch.var_start, batch.var_child
     )
     sizes = np.diff(batch.var_start)[first]
@@ -192,7 +192,7 @@ def coarsen(batch: Batch) -> Coarse:
         var_child=batch.var_child[taken],
         answer=np.zeros(len(taken)),
     )
-    return Coarse(batch=small, source=var_start[number[entry]] + within, share=share[entry])
+    return _Coarse(batch=small, source=var_start[number[entry]] + within, share=share[entry])
 
 
 def shares_by_totals(batch: Batch) -> Floats | None:
@@ -206,7 +206,7 @@ def shares_by_totals(batch: Batch) -> Floats | None:
     if batch.is_root or sizes.tolist() != [1] or measured[weighed[0]] < len(batch.margin):
         return None
     out = np.zeros(len(batch.var_child))
-    share_by_totals(batch.arrays, int(weighed[0]), out)
+    _share_by_totals(batch.arrays, int(weighed[0]), out)
     return out
 
 
@@ -242,7 +242,7 @@ def _with_families(batch: Batch, used: Ints) -> Batch:
 
 
 @kernel
-def group_entries(
+def _group_entries(
     cell_start: Ints, kind: Ints, kinds: int, var_start: Ints, var_child: Ints32
 ) -> tuple[Ints, Ints, Ints]:
     """Number the groups of entries of one parent, one kind and the same children.
@@ -276,7 +276,7 @@ def group_entries(
 
 
 @kernel
-def share_by_totals(b: BatchArrays, family: int, out: Floats) -> None:
+def _share_by_totals(b: BatchArrays, family: int, out: Floats) -> None:
     """The totals t >= 0 with the least sum of weight (t - margin)^2, and entries shared by them.
 
     The totals of a parent's children add up to its own, and those of children that have a total

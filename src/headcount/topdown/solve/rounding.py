@@ -100,7 +100,7 @@ def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
     they overlap, the nested part is solved first, and a parent whose answer breaks another
     bound goes to HiGHS. Whoever has no such rounding is searched one step further.
     """
-    checked_estimate(batch, x)
+    _checked_estimate(batch, x)
     whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     split(np.maximum(x, 0.0), whole, cost)
     forest = nesting(batch)
@@ -125,7 +125,7 @@ def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
     return settled(batch, counts, method, widened, repairs)
 
 
-def checked_estimate(batch: Batch, x: Floats) -> Floats:
+def _checked_estimate(batch: Batch, x: Floats) -> Floats:
     """An estimate that can be rounded."""
     if x.shape != batch.var_child.shape:
         raise HeadcountError(
@@ -244,7 +244,7 @@ def round_passes(
     ``held`` has queries that are settled already, each with its integers (children, groups).
     ``network`` refuses queries that do not nest instead of handing them to HiGHS.
     """
-    x = np.maximum(checked_estimate(batch, x), 0.0)
+    x = np.maximum(_checked_estimate(batch, x), 0.0)
     if not passes:
         raise HeadcountError("rounding: found no pass, expected one or more")
     counts = np.full(len(x), -1, dtype=np.int64)

@@ -1,4 +1,6 @@
-"""Bounds on people by type of living quarters: the rules of the 2018 test, and those of 2020.
+"""Bounds of a user's own, from a file, and bounds on people by type of living quarters.
+
+The latter have the rules of the 2018 test, and those of 2020.
 
 For every leaf unit and type k, with u = living quarters of that type, floors l and caps c,
 
@@ -24,16 +26,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
+from math import prod
 
 import numpy as np
+import polars as pl
 
-from headcount.arrays import Ints
-from headcount.errors import ConfigError
+from headcount.arrays import Flags, Ints
+from headcount.errors import ConfigError, InputError, Problems
 from headcount.geography import Geography
-from headcount.schema import Recode, Schema
+from headcount.population.columns import AttributeColumn, coded
+from headcount.population.tables import Rows, read_rows
+from headcount.schema import Attribute, Recode, Schema
+from headcount.schema.schema import first_repeated
 from headcount.tabulate import Counts, Query
-from headcount.topdown.choices import QuartersBounds
-from headcount.topdown.restrict import JointTotals, Multiples, Restriction
+from headcount.topdown.choices import QuartersBounds, TableBounds, file_digest
+from headcount.topdown.restrict import (
+    JointTotals,
+    Multiples,
+    Restriction,
+    at_or_above,
+    group_name,
+    sum_bounds,
+)
 from headcount.topdown.settings import TopDownSettings
 from headcount.topdown.solve.batch import NO_BOUND
 
@@ -191,3 +205,122 @@ def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
     rest = [level for level in attribute.levels if level not in inside]
     label = f"{query.name} in {inside}"  # no two unions, and no query of the user, share it
     return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
+
+
+LARGEST_BOUND = 2**40
+"""The largest bound; more people are refused anyway."""
+
+
+def table_bounds(
+    settings: TopDownSettings, bounds: TableBounds, counts: Mapping[str, Counts]
+) -> dict[str, list[Restriction]]:
+    """A user's own bounds at their level, and their sums above it."""
+    leaf = next(iter(counts.values()))
+    query, geography = settings.query(bounds.query), leaf.geography
+    levels = at_or_above(bounds.level, counts)
+    low, high = read_bounds(bounds, query, leaf.schema, geography)
+    made = {bounds.level: [Restriction(query, low, high)]}
+    for level in reversed(levels[:-1]):
+        low, high = sum_bounds(low, high, geography.children_start(level))
+        made[level] = [Restriction(query, low, high)]
+    return made
+
+
+def read_bounds(
+    bounds: TableBounds, query: Query, schema: Schema, geography: Geography
+) -> tuple[Ints, Ints]:
+    """Low and high of every unit and group (units x groups).
+
+    One row for each: the unit's code in a column named after the level, the group's levels in
+    columns named after the query's attributes or recodes, then ``low`` and ``high``. An empty
+    ``low`` is 0, an empty ``high`` no bound. Groups that cannot hold anyone may be left out.
+    """
+    path = bounds.file
+    name = str(path)
+    if bounds.sha256 and file_digest(path) != bounds.sha256:
+        raise InputError(name, found="different content", expected=f"sha256 {bounds.sha256}")
+    axes = query.attributes(schema)
+    columns = [bounds.level, *(axis.name for axis in axes), "low", "high"]
+    if twice := first_repeated(columns):
+        raise InputError(
+            name,
+            place=f"column {twice!r}",
+            found="two columns of that name",
+            expected="a level, attributes and recodes with distinct names, none low or high",
+        )
+    rows = read_rows(path, columns)
+    codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]
+    problems, row = rows.problems(), np.zeros(rows.frame.height, dtype=np.int64)
+    for axis in (Attribute(bounds.level, tuple(codes)), *axes):
+        known = AttributeColumn(name=axis.name, levels=axis.levels)
+        row = row * axis.size + coded(rows, known, problems)[1]
+    low, high = (
+        _whole(rows, which, problems, empty=n) for which, n in (("low", 0), ("high", None))
+    )
+    problems.refuse()
+    shape = (len(codes), prod(axis.size for axis in axes))
+    problems.add(
+        _repeated(row),
+        found=lambda _: "a second row for its unit and group",
+        expected="one",
+    )
+    problems.add(
+        np.flatnonzero(low > high),
+        found=lambda _: "low above high",
+        expected="low at most high",
+    )
+    problems.refuse()
+    wanted = np.zeros(shape[1], dtype=bool)
+    wanted[query.groups(schema)[schema.possible]] = True
+    _refuse_missing(row, wanted, shape, bounds.level, codes, axes, name)
+    lows = np.zeros(shape, dtype=np.int64)
+    highs = np.where(wanted, NO_BOUND, 0) * np.ones(shape, dtype=np.int64)
+    lows.flat[row], highs.flat[row] = low, high
+    return lows, highs
+
+
+def _whole(rows: Rows, column: str, problems: Problems, *, empty: int | None) -> Ints:
+    """A column of bounds; ``empty`` stands for nothing, None for no bound."""
+    text = rows.frame[column].cast(pl.String).str.strip_chars()
+    blank = (text.is_null() | (text == "")).to_numpy()
+    numbers = text.cast(pl.Float64, strict=False).to_numpy()
+    with np.errstate(invalid="ignore"):
+        good = blank | (
+            (numbers >= 0) & (numbers <= LARGEST_BOUND) & (numbers == np.floor(numbers))
+        )
+    problems.add(
+        np.flatnonzero(~good),
+        place=f"column {column!r}",
+        found=lambda row: repr(text[row]),
+        expected="a whole number from 0 to 2^40, or nothing",
+    )
+    missing = int(NO_BOUND) if empty is None else empty
+    known = np.where(good, np.nan_to_num(numbers, posinf=0), 0)
+    return np.where(blank, missing, known).astype(np.int64)
+
+
+def _repeated(row: Ints) -> Ints:
+    """Rows whose unit and group an earlier one has."""
+    _, first = np.unique(row, return_index=True)
+    return np.setdiff1d(np.arange(len(row)), first)
+
+
+def _refuse_missing(
+    row: Ints,
+    wanted: Flags,
+    shape: tuple[int, int],
+    level: str,
+    codes: list[str],
+    axes: tuple[Attribute, ...],
+    name: str,
+) -> None:
+    there = np.zeros(shape, dtype=bool)
+    there.flat[row] = True
+    if len(gone := np.argwhere(~there & wanted)):
+        unit, group = (int(k) for k in gone[0])
+        raise InputError(
+            name,
+            place=f"{level} {codes[unit]!r}, group ({group_name(axes, group)})",
+            found="no row",
+            expected="a row for every unit and group (an empty low or high means no bound)",
+        )
