@@ -172,8 +172,8 @@ def test_a_method_of_somebody_else_is_keyed_by_its_repr():
 
 def test_every_setting_of_every_method_has_its_word(folder: Path):
     """Else two settings would share their noise."""
-    missing = set(MECHANISMS.ours) - set(METHODS)
-    assert not missing, "give them an entry in METHODS of headcount/addresses.py"
+    without = set(MECHANISMS.ours) - set(METHODS)
+    assert not without, "give them an entry in METHODS of headcount/addresses.py"
     for name in MECHANISMS.ours:
         said = {one.of or one.word for one in METHODS[name].words}
         assert {field.name for field in fields(MECHANISMS.get(name))} == said
