@@ -311,6 +311,18 @@ def test_errors_are_those_of_the_shipped_metric_on_the_same_releases(town):
     assert errors["replicates"].item() == 2
 
 
+def test_segregation_and_shares_are_scored_and_the_reference_has_the_true_ones(town):
+    for name, figure in (("segregation", "apart as they do"), ("rates", "How far off shares are")):
+        rows = table(town, name)
+        assert set(rows["case"]) == set(table(town, "cases")["case"])
+        assert rows.filter(case="no protection")["mean_absolute"].to_numpy().max() == 0
+        others = rows.filter(pl.col("case") != "no protection")
+        assert others["mean_absolute"].drop_nulls().to_numpy().max() > 0
+        report = (town / "compared/internal/report.html").read_text(encoding="utf-8")
+        assert figure in report
+        assert figure not in (town / "compared/publish/report.html").read_text(encoding="utf-8")
+
+
 def test_the_reference_has_no_error_and_the_memo_has_a_row_for_each_case(town):
     memo = table(town, "memo")
     assert memo["case"].to_list() == [

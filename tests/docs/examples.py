@@ -162,6 +162,16 @@ def examples() -> tuple[Example, ...]:
             files.people,
         ),
         Example(
+            "rates",
+            "metrics.md",
+            ('name = "rates"',),
+            {
+                "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
+                **mechanism("geometric", epsilon=1),
+            },
+            files.people,
+        ),
+        Example(
             "files-of-a-release",
             "release.md",
             ("margins = ",),

@@ -19,6 +19,7 @@ from headcount.cli import (
     compare,
     errors,
     evaluate,
+    explain,
     init,
     ledger,
     plan,
@@ -39,6 +40,7 @@ From a file to a release:
   headcount protect people.toml                   make a release
   headcount errors runs/people                    how far off is it, by the release alone?
   headcount evaluate runs/people                  how far off is it from the truth?
+  headcount explain runs/people                   a page about it, in plain words
   headcount attack reconstruct runs/people --out found     rebuild records from it
 
 \b
@@ -149,6 +151,7 @@ app.command("errors", short_help="How far off is a release, by what is published
     errors.errors
 )
 app.command("evaluate", short_help="Score a release against the truth.")(evaluate.evaluate)
+app.command("explain", short_help="One page about a release, in plain words.")(explain.explain)
 app.command("compare", short_help="Several methods on the same people, in one report.")(
     compare.compare
 )

@@ -27,6 +27,8 @@ from headcount.evaluation.audit import Audit
 from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluation.evaluate import attack
 from headcount.evaluation.part import some_of
+from headcount.evaluation.rates import Rates
+from headcount.evaluation.segregation import Segregation
 from headcount.evaluation.suppressed import withheld_frame
 from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
 from headcount.evaluation.tally import CellSet
@@ -74,6 +76,30 @@ ATTACKS = {
     "right_percent": pl.Float64,
     "guess_percent": pl.Float64,
 }
+SEGREGATION = {
+    "level": pl.String,
+    "within": pl.String,
+    "attribute": pl.String,
+    "group": pl.String,
+    "index": pl.String,
+    "places": pl.Int64,
+    "undefined": pl.Int64,
+    "exact": pl.Float64,
+    "released": pl.Float64,
+    "bias": pl.Float64,
+    "mean_absolute": pl.Float64,
+}
+RATES = {
+    "level": pl.String,
+    "rate": pl.String,
+    "group": pl.String,
+    "units": pl.Int64,
+    "undefined": pl.Int64,
+    "exact": pl.Float64,
+    "released": pl.Float64,
+    "bias": pl.Float64,
+    "mean_absolute": pl.Float64,
+}
 NOT_MEASURED = {"what": pl.String, "why": pl.String}
 EVERYBODY = "everybody"
 _WHO = {"all": EVERYBODY, "nonmodal": "unlike most in the unit"}
@@ -99,8 +125,8 @@ class Measuring:
     def measured(self, made: Iterator[Released], engine: Engine) -> Frames:
         """Everything about the releases of one case.
 
-        Errors and changes of tables are taken of each; attacks, empirical privacy loss and audit
-        of the first.
+        Errors and changes of tables are taken of each; attacks, segregation, rates, empirical
+        privacy loss and audit of the first.
         """
         rows: dict[str, list[pl.DataFrame]] = {}
         for one in made:
@@ -137,6 +163,10 @@ class Measuring:
                 reasons,
                 _epl_rows,
             ),
+            "segregation": self._metric(
+                one, Segregation(), SEGREGATION, reasons, lambda table: table.select(*SEGREGATION)
+            ),
+            "rates": self._metric(one, Rates(), RATES, reasons, lambda table: table.select(*RATES)),
             "audit": self._audit(one, reasons),
             "cell_deltas": cell_deltas_frame(one.truth.chain()),
             "attacks": pl.concat([self._attack(one, kind, reasons, engine) for kind in self.kinds]),

@@ -65,6 +65,8 @@ def _highlights(found: Findings) -> dict[str, Any]:
         "reasons": _reasons(found.tables["not_measured"]),
         "has_groups": not _groups(found.tables["errors"]).is_empty(),
         "has_tables": not found.tables["table_changes"].is_empty(),
+        "has_segregation": not _segregation(found).is_empty(),
+        "has_rates": not _rates(found).is_empty(),
         "has_epl": bool(memo["epl"].drop_nulls().len()),
     }
 
@@ -203,6 +205,37 @@ def _changes_by_level(found: Findings) -> pl.DataFrame:
     return _protected(found.tables["table_changes"].join(cases, on="case", maintain_order="left"))
 
 
+def _segregation(found: Findings) -> pl.DataFrame:
+    """Mean indices over the groups of an attribute, beside those in truth."""
+    return _over_groups(
+        found.tables["segregation"].with_columns(
+            units=pl.format("{} within each {}", "level", "within")
+        ),
+        by=("attribute", "index", "units"),
+        value="bias",
+        found=found,
+    )
+
+
+def _rates(found: Findings) -> pl.DataFrame:
+    """Mean errors of rates over the groups of an attribute."""
+    return _over_groups(
+        found.tables["rates"], by=("level", "rate"), value="mean_absolute", found=found
+    )
+
+
+def _over_groups(
+    frame: pl.DataFrame, *, by: tuple[str, ...], value: str, found: Findings
+) -> pl.DataFrame:
+    """A mean for each case over groups, each of which weighs the same; the finest level first."""
+    depth = {level: number for number, level in enumerate(found.facts["domain"].geography.levels)}
+    finest = pl.col("level").replace_strict(depth, return_dtype=pl.Int64)
+    rows = frame.sort(finest, descending=True, maintain_order=True)
+    means = rows.group_by("case", *by, maintain_order=True).agg(pl.col(value).mean())
+    cases = found.tables["cases"].select("case", "method")
+    return _protected(means.join(cases, on="case", maintain_order="left")).drop_nulls(value)
+
+
 def _trade_off(found: Findings) -> pl.DataFrame:
     """Errors of totals and of every finer count at each guarantee."""
     errors = _protected(found.tables["errors"]).filter(band=ALL_SIZES)
@@ -321,6 +354,8 @@ VIEWS = {
     "largest": _largest,
     "table-changes": _table_changes,
     "table-changes-by-level": _changes_by_level,
+    "segregation": _segregation,
+    "rates": _rates,
     "trade-off": _trade_off,
     "measured-risk": _measured_risk,
     "attack-rates": _attack_points,

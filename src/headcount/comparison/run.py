@@ -222,6 +222,8 @@ def _made_tables(
         "table_distribution": _distribution_by_table(frames),
         "table_distances": _distances_by_table(frames["table_distances"]),
         "cell_deltas": frames["cell_deltas"].drop("replicate"),
+        "segregation": frames["segregation"].drop("replicate"),
+        "rates": frames["rates"].drop("replicate"),
         "epl": frames["epl"],
         "audit": frames["audit"],
         "attacks": attacks,

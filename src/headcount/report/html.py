@@ -60,7 +60,7 @@ def _render_html(report: Report) -> str:
             limits_title=LIMITS_TITLE,
             banner=CONFIDENTIAL_BANNER,
             specs={figure.name: _safe_json(figure) for figure in report.figures()},
-            library=_library(),
+            library=_library() if report.figures() else "",
             dark=DARK | HEAT,
             heat=HEAT,
         )
