@@ -7,7 +7,7 @@ import pytest
 
 from headcount.domain import Domain
 from headcount.evaluation import answers
-from headcount.evaluation.answers import _counts_at, _possible_groups, _true_answers
+from headcount.evaluation.answers import _counts_at, possible_groups, true_answers
 from headcount.geography import regular
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
@@ -35,12 +35,12 @@ def test_kept_answers_are_plain_sums_and_made_once():
             groups = query.groups(schema)
             dense = counts.at(level).dense()
             wanted = np.stack(
-                [dense[:, groups == one].sum(axis=1) for one in _possible_groups(query, schema)],
+                [dense[:, groups == one].sum(axis=1) for one in possible_groups(query, schema)],
                 axis=1,
             )
-            found = _true_answers(counts, level, query, schema)
+            found = true_answers(counts, level, query, schema)
             assert found.toarray().tolist() == wanted.tolist()
-            assert _true_answers(counts, level, query, schema) is found
+            assert true_answers(counts, level, query, schema) is found
         assert _counts_at(counts, level) is _counts_at(counts, level)
 
 
@@ -48,7 +48,7 @@ def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(answers, "MOST_KEPT", 0)
     counts = people()
     top = counts.geography.levels[0]
-    first, again = (_true_answers(counts, top, TOTAL, counts.schema) for _ in range(2))
+    first, again = (true_answers(counts, top, TOTAL, counts.schema) for _ in range(2))
     assert first is not again
     assert first.toarray().tolist() == again.toarray().tolist()
     assert _counts_at(counts, top) is not _counts_at(counts, top)
@@ -56,7 +56,7 @@ def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
 
 def test_nothing_is_kept_of_counts_that_nobody_holds():
     counts = people(seed=2)
-    _true_answers(counts, counts.geography.levels[0], TOTAL, counts.schema)
+    true_answers(counts, counts.geography.levels[0], TOTAL, counts.schema)
     assert counts in answers._KEPT
     before = len(answers._KEPT)
     del counts

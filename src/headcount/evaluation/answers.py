@@ -55,7 +55,7 @@ def _answers(
     """
     schema, queries = release.schema, _queries(release.schema, only)
     if isinstance(release, TablesRelease):
-        yield from _published_answers(counts, release, level, queries, cells)
+        yield from published_answers(counts, release, level, queries, cells)
         return
     clipped = release.clipped_after_summing
     released = release.table(level)
@@ -63,7 +63,7 @@ def _answers(
     for query in queries:
         answer = possible_answer(query, schema)
         gone = None if missing is None else (missing @ answer) > 0
-        exact = _true_answers(counts, level, query, schema)
+        exact = true_answers(counts, level, query, schema)
         yield query, _pairs(exact, released, answer, cells, clipped, missing=gone)
 
 
@@ -138,23 +138,23 @@ def _counts_at(counts: Counts, level: str) -> Counts:
     return found
 
 
-def _possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
+def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
     """The groups of an answer that can hold anyone, by number."""
     return np.unique(query.groups(schema)[schema.possible])
 
 
 def possible_answer(query: Query, schema: Schema) -> Any:
     """What a query adds up, without the groups that nobody can be in."""
-    return query.matrix(schema)[:, _possible_groups(query, schema)]
+    return query.matrix(schema)[:, possible_groups(query, schema)]
 
 
 def group_names(query: Query, schema: Schema) -> list[str]:
     """Names of the groups that can hold anyone, of a query by one attribute."""
     (attribute,) = query.attributes(schema)
-    return [attribute.levels[number] for number in _possible_groups(query, schema)]
+    return [attribute.levels[number] for number in possible_groups(query, schema)]
 
 
-def _true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> Any:
+def true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> Any:
     """The exact answers to a query at a level, groups that nobody can be in left out; kept."""
     kept = _KEPT.setdefault(counts, {})
     key = (level, query, schema)
@@ -165,7 +165,7 @@ def _true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> A
     return found
 
 
-def _published_answers(
+def published_answers(
     counts: Counts, release: TablesRelease, level: str, queries: Sequence[Query], cells: CellSet
 ) -> Iterator[tuple[Query, CountPairs]]:
     """Each query that the tables of a level answer in full, exact beside published.
@@ -185,7 +185,7 @@ def _published_answers(
         yield (
             query,
             pair_counts(
-                _true_answers(counts, level, query, release.schema),
+                true_answers(counts, level, query, release.schema),
                 value[:, columns],
                 cells=cells,
                 missing=withheld[:, columns],

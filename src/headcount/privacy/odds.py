@@ -18,7 +18,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from headcount.noise.exact import enclose, precision
+from headcount.noise.laws import enclose, precision
 from headcount.privacy.loss import Loss, PureLoss, ZCDPLoss
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ from headcount.report.model import (
     Section,
     Subheading,
     Table,
+    gather_provenance,
 )
-from headcount.report.provenance import gather_provenance
 from headcount.report.text import render_text
 from headcount.run._how_far_off import finest_total, how_far_off
 from headcount.run.protect import kept_config
