@@ -129,7 +129,7 @@ def how_far_off(one: Stored, mark: str) -> tuple[Block, ...]:
                 Column(key="size", label="Counts about", unit=counted, format=",.12g"),
                 Column(
                     key="within",
-                    label="_Off by at most",
+                    label="Off by at most",
                     unit=f"{counted}, 19 of 20",
                     format=",.12g",
                 ),
