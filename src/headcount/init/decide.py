@@ -29,6 +29,7 @@ from headcount.init.counts import (
 )
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.tables import Counted, counted
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.adding_up import SURE, digits
@@ -113,11 +114,13 @@ def draft(
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
     doubts.refuse_odd_lines(seen)
-    where = _places(seen, told)
     include = {one: list(values) for one, values in told.only.items()}
     include |= _one_time(seen, answers, told=told.columns(), notes=notes)
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
+    if (found := _by_sums(every, told, include)) is not None:
+        return _counted_draft(every, found, include, exclude, epsilon, notes)
+    where = _places(seen, told)
     codes = {name: seen.column(name) for name in where.columns}
     seen = every.only(~total_rows(every.frame, where.columns))
     inside = seen.frame
@@ -159,6 +162,60 @@ def draft(
         doubts_rows.refuse_rows(made, every, told)
     doubts.refuse_places(made, told)
     return made
+
+
+def _by_sums(seen: SeenFile, told: Told, include: Mapping[str, object]) -> Counted | None:
+    """The reading that adds up, where nobody has said what a row is."""
+    said = told.kind or told.count or told.key or told.attributes is not None or told.blank_counts
+    if said or isinstance(told.places, GEOGRAPHY):
+        return None
+    gone = set(include)
+    if told.universe:
+        numeric = [one for one in seen.columns if one.numeric and one.name not in told.places]
+        gone |= {one.name for one in numeric if one.whole}
+        gone -= {one.name for one in _of_universe(seen, numeric, told.universe)}
+    else:
+        doubts.refuse_times_beside(seen, [one for one in seen.columns if one.numeric])
+    return counted(seen, told.places, tuple(gone))
+
+
+def _counted_draft(
+    every: SeenFile,
+    found: Counted,
+    include: dict[str, list[str]],
+    exclude: dict[str, list[str]],
+    epsilon: str,
+    notes: list[str],
+) -> Draft:
+    """What is to be written of a table that adds up."""
+    inside = every.frame.filter(~pl.Series(found.left_out))
+    columns = list(found.cells.levels_of)
+    long = len(columns) == 1 and bool(found.attributes)
+    kind: FileKind = "long" if long else "wide"
+    notes.append(f"kind: {KINDS[kind]} ({_why(kind, columns[0], '')})")
+    notes += [*_told_places(found.places), *found.notes]
+    for column, values in found.exclude.items():
+        exclude[column] = [*exclude.get(column, []), *values]
+        notes.append(f"rows left out: {doubts.listed(values)} in {column!r}")
+    for name, levels in found.cells.attributes:
+        notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
+    for one in found.attributes:
+        notes.append(f"attribute {one.name!r} from column {one.column!r}: {one.size} levels")
+    build_geography(inside, source_of(found.places), name=str(every.path))
+    return Draft(
+        look=every,
+        kind=kind,
+        places=found.places,
+        units=_units(inside, found.places),
+        attributes=list(found.attributes),
+        cells=None if long else found.cells,
+        count=columns[0] if long else "",
+        include=include,
+        exclude=exclude,
+        epsilon=epsilon,
+        codes={name: every.column(name) for name in found.places.columns},
+        notes=notes,
+    )
 
 
 def source_of(places: FoundPlaces) -> GeographySource:

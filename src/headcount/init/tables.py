@@ -1,0 +1,768 @@
+"""A table of counts read by arithmetic: what adds up shows who is counted where, whatever the names.
+
+First the columns: of those that hold whole numbers, sums show which are totals and which parts; the
+largest total that bounds all others is everybody. Then the rows: columns that are no counts make
+the key of a row; rows that are sums of others are totals, and what remains is places and groups.
+Nothing is concluded from a name alone: words may forbid a reading, or part two that arithmetic
+leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.init import doubts
+from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
+from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.places import FoundPlaces, is_place
+from headcount.init.sums import (
+    SURE,
+    Flags,
+    Sum,
+    Table,
+    equal_families,
+    sums_of_columns,
+    totals_by_level,
+    totals_in_order,
+    totals_of_groups,
+)
+from headcount.init.wide import WideCells, taken_apart
+from headcount.init.words import OTHER_UNITS, PERSONAL, POPULATION, THINGS
+from headcount.population.columns import WITHHELD
+from headcount.population.suspicious import says_total
+
+LEVELS, SMALL, MANY_ROWS = 30, 1000, 40
+"""Numbers of so few values, all smaller than this, in so many rows are levels, not counts."""
+
+BOUNDS = 0.95
+"""The share of rows in which everybody is at least as many as any part."""
+
+CROSSED = 0.5
+"""The share of all combinations of a group with the rest that stand in a table at least."""
+
+MOST_CELLS = 300
+"""Cells of the family of columns that is proposed."""
+
+MOST_GROUPS = 130
+"""Levels that an attribute may have: years of age."""
+
+MOST_ROWS_IN_ORDER = 20_000
+"""Rows among which sums of those next to them are looked for."""
+
+SAMPLE = 20_000
+"""Rows in which sums of columns are looked for first."""
+
+ALMOST = 0.5
+"""The share of totals that agree, from which on the others are asked about."""
+
+OTHERS = 0.6
+"""A place is asked about if it and all others together differ by less than this share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A reading that adds up.
+
+    where
+        places      columns of places
+        attributes  groups in rows
+        cells       groups in columns
+        count       the only column of counts, where there is one
+        exclude     values by which rows of totals are left out
+        left_out    which rows these are
+        notes       the evidence
+    """
+
+    places: FoundPlaces
+    attributes: tuple[Chosen, ...]
+    cells: WideCells
+    exclude: dict[str, list[str]]
+    left_out: Flags
+    notes: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class _Columns:
+    """Columns by what they may be: counts, fractions, or anything that tells rows apart."""
+
+    seen: SeenFile
+    counts: list[SeenColumn] = field(default_factory=list)
+    levels: list[SeenColumn] = field(default_factory=list)
+    fractions: list[SeenColumn] = field(default_factory=list)
+    others: list[SeenColumn] = field(default_factory=list)
+    keys: list[SeenColumn] = field(default_factory=list)
+
+    @cached_property
+    def table(self) -> Table:
+        """The counts; what is not there is 0, and marked."""
+        return table_of(self.seen, self.counts)
+
+
+def table_of(seen: SeenFile, columns: Sequence[SeenColumn]) -> Table:
+    """Counts as numbers, and which are there."""
+    numbers = [doubts.as_numbers(one.values, seen) for one in columns]
+    there = np.column_stack([one.is_not_null().to_numpy() for one in numbers])
+    counts = np.column_stack([one.fill_null(0).to_numpy() for one in numbers])
+    return Table(counts.astype(np.int64), there)
+
+
+def counted(seen: SeenFile, places: Sequence[str] = (), gone: Sequence[str] = ()) -> Counted | None:
+    """The reading of a table that adds up, or nothing; ``places`` are told, ``gone`` left aside.
+
+    What adds up in part is asked about.
+    """
+    if seen.frame.height < 2:
+        return None
+    columns = _sorted_out(seen, places, gone)
+    if not columns.counts:
+        return None
+    family = _everybody(columns)
+    if family is None:
+        return None
+    return _Rows(columns, family, tuple(places)).reading()
+
+
+def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _Columns:
+    found = _Columns(seen)
+    for one in seen.columns:
+        if one.name in gone or not one.number:
+            continue
+        kind = "keys" if one.name in places else _kind(one, seen)
+        getattr(found, kind).append(one)
+    _numbers_that_are_codes(found)
+    return found
+
+
+def _kind(one: SeenColumn, seen: SeenFile) -> str:
+    """What the values of one column allow."""
+    rest = one.present.filter(~one.are_numbers)
+    if not one.numeric or not rest.str.contains(WITHHELD).all():
+        return "keys"
+    numbers = doubts.as_numbers(one.present, seen).drop_nulls()
+    if one.present.str.contains(r"^(0\d|\+)").any():
+        return "keys"
+    if not len(numbers) or bool((numbers < 0).any()):
+        return "others"
+    if bool((numbers != numbers.round()).any()) or bool((numbers > 1e15).any()):
+        return "fractions"
+    if doubts.is_row_number(one):
+        return "others"
+    if single_years(one) or (OTHER_UNITS.search(one.says) and not THINGS.search(one.says)):
+        return "keys" if one.number <= MOST_GROUPS else "others"
+    few = one.number <= LEVELS and float(numbers.max()) < SMALL  # type: ignore[arg-type]
+    return "levels" if few and len(one.values) >= MANY_ROWS else "counts"
+
+
+def _numbers_that_are_codes(found: _Columns) -> None:
+    """Whole numbers of one width that tell rows apart, or lie in others, are codes."""
+    keys = list(found.keys)
+    for one in list(found.counts):
+        numbers = doubts.as_numbers(one.values, found.seen)
+        lengths = one.present.str.len_chars()
+        ordered = numbers.is_sorted() or numbers.is_sorted(descending=True)
+        width = lengths.n_unique() == 1 and len(one.present) >= 10
+        named = POPULATION.search(one.says) is not None
+        alone = one.number == len(one.values)
+        of_codes = doubts.is_code(one, keys)
+        repeated = one.number < len(one.values) / 2 and any(
+            _decides(found.seen, one.name, other.name) and other.number > 2 for other in keys
+        )
+        if not named and (of_codes or repeated or (alone and (ordered and len(numbers) > 4)) or (width and ordered)):
+            found.counts.remove(one)
+            found.keys.append(one)
+
+
+def _decides(seen: SeenFile, one: str, other: str) -> bool:
+    """Whether a value of one column goes with one of another."""
+    pairs = seen.frame.select(one, other).n_unique()
+    return pairs == seen.frame[one].n_unique()
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Columns that count everybody once.
+
+    where
+        whole   the column of everybody, or -1 where only parts are there
+        parts   the columns that make it up; the whole alone where no parts are sound
+        notes   the evidence
+    """
+
+    whole: int
+    parts: tuple[int, ...]
+    notes: tuple[str, ...]
+    sums: int = 0
+
+
+def _everybody(columns: _Columns) -> _Family | None:
+    """The columns that count everybody, if sums show which they are."""
+    _take_in_levels(columns)
+    table = columns.table
+    sums = _sums(table)
+    names = [one.name for one in columns.counts]
+    sizes = table.counts.sum(axis=0)
+    people = [k for k, one in enumerate(columns.counts) if not _of_things(one)]
+    if not people:
+        return None
+    whole = max(people, key=lambda k: (sizes[k], -k))
+    own = [one for one in sums if one.total == whole]
+    if not own:
+        return _without_total(columns, sums, people, whole)
+    _refuse_unbounded(columns, whole, people)
+    chosen = _best_parts(columns, whole, sums)
+    others = len({frozenset(one.parts) for one in own})
+    note = f"{names[whole]!r} counts everybody: {_listed(names, own[0].parts)} add up to it"
+    note += f" in {_share(table, own[0])} rows"
+    if others > 1:
+        note += f", and {others - 1} other groups of columns do"
+    notes = [note]
+    if chosen == (whole,):
+        wrong = ", ".join(columns.seen.rows.where(own[0].wrong[: doubts.FEW]))
+        notes.append(f"parts are not used: they do not add up in {wrong}")
+    rest = [n for k, n in enumerate(names) if k not in chosen and k != whole]
+    if rest:
+        notes.append(f"not used: {doubts.listed(rest)}: parts, totals, or counts of others")
+    return _Family(whole, chosen, tuple(notes), len(own))
+
+
+def _sums(table: Table) -> list[Sum]:
+    rows = len(table.counts)
+    if rows > SAMPLE:
+        some = np.zeros(rows, dtype=bool)
+        some[np.linspace(0, rows - 1, SAMPLE).astype(int)] = True
+        if not sums_of_columns(table.rows(some)):
+            return []
+    return sums_of_columns(table)
+
+
+def _take_in_levels(columns: _Columns) -> None:
+    """Small numbers that a sum uses are counts; all others are levels."""
+    if not columns.levels:
+        return
+    both = [*columns.counts, *columns.levels]
+    both.sort(key=lambda one: columns.seen.columns.index(one))
+    used = {k for one in _sums(table_of(columns.seen, both)) for k in (one.total, *one.parts)}
+    for one in columns.levels:
+        if both.index(one) in used:
+            columns.counts.append(one)
+        else:
+            columns.keys.append(one)
+    order = [one.name for one in columns.seen.columns]
+    columns.counts.sort(key=lambda one: order.index(one.name))
+
+
+def _of_things(one: SeenColumn) -> bool:
+    """Whether a name says that homes, events or money are counted."""
+    says = one.says
+    return bool(THINGS.search(says)) and not POPULATION.search(says)
+
+
+def _without_total(
+    columns: _Columns, sums: list[Sum], people: list[int], whole: int
+) -> _Family | None:
+    """Everybody without a column that adds them up: equal families, a ratio, or one column."""
+    table, names = columns.table, [one.name for one in columns.counts]
+    if sums and not all(_of_things(columns.counts[one.total]) for one in sums):
+        return None
+    families = equal_families(table)
+    if families:
+        best = max(families, key=lambda one: (_known([names[k] for k in one]), len(one)))
+        said = "; ".join(_listed(names, one) for one in families)
+        note = f"{len(families)} families of columns have the same sum in every row: {said}"
+        return _Family(-1, best, (note, f"used: {_listed(names, best)}"), len(families))
+    if (ratio := _ratio(columns, whole)) is not None:
+        _refuse_unbounded(columns, whole, people)
+        return _Family(whole, (whole,), (ratio,), 1)
+    if people == [whole] and len(names) == 1 and not columns.fractions:
+        return _Family(whole, (whole,), (), 0)
+    return None
+
+
+def _ratio(columns: _Columns, whole: int) -> str | None:
+    """That a column of fractions is everybody by another count, to its last decimal."""
+    table = columns.table
+    own = table.counts[:, whole].astype(float)
+    for one in columns.fractions:
+        numbers = doubts.as_numbers(one.values, columns.seen)
+        known = numbers.is_not_null().to_numpy()
+        text = columns.seen.form.plain(one.values).fill_null("")
+        places = int(text.str.extract(r"\.(\d+)$").str.len_chars().max() or 0)  # type: ignore[arg-type]
+        value = numbers.fill_null(0).to_numpy()
+        for k, other in enumerate(columns.counts[:12]):
+            divisor = table.counts[:, k]
+            sound = known & (divisor > 0)
+            if k == whole or sound.sum() < 5:
+                continue
+            near = np.abs(own[sound] / divisor[sound] - value[sound]) <= 0.51 * 10.0**-places
+            if near.mean() >= BOUNDS and len(set(value[sound])) > 3:
+                name = columns.counts[whole].name
+                return f"{name!r} counts everybody: {one.name!r} is {name!r} by {other.name!r}"
+    return None
+
+
+def _refuse_unbounded(columns: _Columns, whole: int, people: list[int]) -> None:
+    """Refuse counts of people of which none is at least as large as the others."""
+    counts = columns.table.counts
+    for k in people:
+        if (counts[:, k] <= counts[:, whole]).mean() < BOUNDS:
+            one, other = columns.counts[whole].name, columns.counts[k].name
+            sizes = counts[:, whole].sum(), counts[:, k].sum()
+            doubts.refuse(
+                columns.seen,
+                place="columns",
+                found=f"{one!r} with {sizes[0]:,} and {other!r} with {sizes[1]:,}, each of which is "
+                "the larger in some rows: which of them counts everybody (overlap)?",
+                expected=f'--universe "{one}" or --universe "{other}"; --not-counts leaves one out',
+            )
+
+
+def _best_parts(columns: _Columns, whole: int, sums: list[Sum]) -> tuple[int, ...]:
+    """The finest columns that add up to everybody in every row; the whole alone if none do."""
+    names = [one.name for one in columns.counts]
+    by_total: dict[int, list[Sum]] = {}
+    for one in sums:
+        if not one.wrong and columns.table.there[:, [one.total, *one.parts]].all():
+            by_total.setdefault(one.total, []).append(one)
+
+    def finest(parts: Sequence[int], depth: int) -> tuple[int, ...]:
+        leaves: list[int] = []
+        for part in parts:
+            ways = by_total.get(part, []) if depth < 8 else []
+            best = max(ways, key=lambda one: len(one.parts), default=None)
+            leaves += finest(best.parts, depth + 1) if best else [part]
+        return tuple(leaves)
+
+    found = []
+    for one in by_total.get(whole, []):
+        for leaves in (finest(one.parts, 0), one.parts):
+            if len(set(leaves)) == len(leaves) <= MOST_CELLS:
+                found.append(tuple(sorted(leaves)))
+    if not found:
+        return (whole,)
+
+    def rank(leaves: tuple[int, ...]) -> tuple[int, int, int]:
+        own = [names[k] for k in leaves]
+        return _known(own), len(taken_apart(own)[0]), len(leaves)
+
+    return max(dict.fromkeys(found), key=rank)
+
+
+def _known(names: Sequence[str]) -> int:
+    """How many attributes of people the names of columns tell."""
+    attributes, _ = taken_apart(list(names))
+    return sum(name.split("_")[0] in ("sex", "age") for name, _ in attributes)
+
+
+def _listed(names: Sequence[str], some: Sequence[int]) -> str:
+    return doubts.listed([names[k] for k in some])
+
+
+def _share(table: Table, one: Sum) -> str:
+    rows = len(table.counts)
+    return "all" if not one.wrong else f"{rows - len(one.wrong):,} of {rows:,}"
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """What the rows of a table are."""
+
+    def __init__(self, columns: _Columns, family: _Family, told: tuple[str, ...]) -> None:
+        self.columns, self.seen, self.family, self.told = columns, columns.seen, family, told
+        table = columns.table
+        used = [family.whole] if family.whole >= 0 else list(family.parts)
+        self.people = table.counts[:, used].sum(axis=1)
+        self.there = table.there[:, [*used, *family.parts]].all(axis=1)
+        self.alive = np.ones(len(self.people), dtype=bool)
+        self.proved: list[str] = []
+        self.totalled: set[str] = set()
+        self.whole_agrees = False
+        self.near: tuple[str, int, int] | None = None
+        self.codes = {
+            one.name: one.values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+            for one in columns.keys
+        }
+
+    # the key
+
+    def unique(self, names: Sequence[str], rows: Flags) -> bool:
+        return self.number(names, rows) == int(rows.sum())
+
+    def number(self, names: Sequence[str], rows: Flags) -> int:
+        return int(self.group(names)[rows].max(initial=-1)) + 1 if rows.all() else len(
+            np.unique(self.group(names)[rows])
+        )
+
+    def group(self, names: Sequence[str]) -> Ints:
+        """Rows by the values of some columns, numbered."""
+        whole = np.zeros(len(self.people), dtype=np.int64)
+        for name in names:
+            codes = self.codes[name]
+            _, whole = np.unique(whole * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+        return whole
+
+    def varying(self) -> list[str]:
+        """Columns with several values among the rows that are left, twins but one left out."""
+        size = {one: self.number([one], self.alive) for one in self.codes}
+        kept: list[str] = []
+        for one in self.codes:
+            if size[one] < 2:
+                continue
+            twin = next(
+                (o for o in kept if size[o] == size[one] == self.number([o, one], self.alive)), ""
+            )
+            if not twin:
+                kept.append(one)
+            elif self._rank(one) < self._rank(twin):
+                kept[kept.index(twin)] = one
+        return kept
+
+    def _rank(self, name: str) -> tuple[bool, bool, bool]:
+        """Which of two names of the same things is used: what was told, places, codes."""
+        column = self.seen.column(name)
+        return name not in self.told, not is_place(column), any(" " in v for v in column.real[:50])
+
+    def keys(self) -> Iterator[tuple[str, ...]]:
+        """Columns that tell rows apart, as few as may be, in several ways."""
+        every = self.varying()
+        if not every or not self.unique(every, self.alive):
+            return
+        size = {one: self.number([one], self.alive) for one in every}
+        found = set()
+        wide = sorted(every, key=lambda one: -size[one])
+        for order in (wide, wide[::-1], every[::-1]):
+            key = list(every)
+            for one in order:
+                rest = [other for other in key if other != one]
+                if rest and one not in self.told and self.unique(rest, self.alive):
+                    key = rest
+            if tuple(key) not in found:
+                found.add(tuple(key))
+                yield tuple(key)
+
+    # totals
+
+    def leave_totals_out(self) -> None:
+        """Take out rows that are sums of others, by the key under which most are."""
+        best, best_rows = None, self.alive
+        for key in list(self.keys()):
+            trial = _Rows(self.columns, self.family, self.told)
+            trial._find_totals(key)
+            if best is None or trial.alive.sum() < best_rows.sum():
+                best, best_rows = trial, trial.alive
+        if best is not None:
+            self.alive, self.proved, self.near = best.alive, best.proved, best.near
+            self.totalled, self.whole_agrees = best.totalled, best.whole_agrees
+
+    def _find_totals(self, key: Sequence[str]) -> None:
+        while any(self._one_total(d, key) for d in key):
+            pass
+        if len(self.alive) <= MOST_ROWS_IN_ORDER:
+            self._totals_in_order()
+
+    def _one_total(self, dim: str, key: Sequence[str]) -> bool:
+        rows = np.flatnonzero(self.alive)
+        if len(rows) < 3:
+            return False
+        counts = self.people[rows].astype(float)
+        rest = [one for one in key if one != dim]
+        own = self.codes[dim][rows]
+        for above in ((), *((one,) for one in self._above(dim, key))):
+            _, groups = np.unique(self.group([*rest, *above])[rows], return_inverse=True)
+            sizes = np.bincount(own, counts)
+            for level in np.argsort(-sizes, kind="stable")[:6].tolist():
+                found = totals_by_level(groups, own, level, counts)
+                if found.tried and self._take(found.rows, found.number, found.tried, found.digits, rows, dim, level):
+                    self.whole_agrees |= not rest and not above
+                    return True
+            found = totals_of_groups(groups, counts)
+            if found.tried and self._take(found.rows, found.number, found.tried, found.digits, rows, dim):
+                self.whole_agrees |= not rest and not above
+                return True
+        return False
+
+    def _take(
+        self, total: Flags, agree: int, tried: int, sure: float, rows: Ints, dim: str, level: int = -1
+    ) -> bool:
+        if not agree or sure < SURE:
+            return False
+        if agree < 0.98 * tried:
+            if agree >= ALMOST * tried and agree > 1 and (self.near is None):
+                self.near = (dim, agree, tried)
+            return False
+        self.alive[rows[total]] = False
+        name = ""
+        if level >= 0:
+            name = self._value(dim, level)
+            self.totalled.add(dim)
+        said = f" ({name!r})" if level >= 0 else ""
+        self.proved.append(f"{agree:,} of {tried:,} totals in {dim!r}{said} agree; their rows are left out")
+        return True
+
+    def _value(self, dim: str, level: int) -> str:
+        row = int(np.flatnonzero(self.codes[dim] == level)[0])
+        return self.seen.frame[dim][row] or ""
+
+    def _above(self, dim: str, key: Sequence[str]) -> list[str]:
+        """Columns that say in which larger part a value of another lies."""
+        size = self.number([dim], self.alive)
+        return [
+            one
+            for one in self.varying()
+            if one not in key
+            and self.number([one], self.alive) < size
+            and self.number([one, dim], self.alive) == size
+        ]
+
+    def _totals_in_order(self) -> None:
+        rows = np.flatnonzero(self.alive)
+        found = totals_in_order(self.people[rows])
+        if found.number and found.digits >= SURE:
+            self.alive[rows[found.rows]] = False
+            self.proved.append(
+                f"{found.number:,} rows are the sums of those below or above them, and left out"
+            )
+
+    # what is left
+
+    def reading(self) -> Counted | None:
+        """The reading, if the rows are places and groups, each once."""
+        if not any(True for _ in self.keys()):
+            return None
+        self.leave_totals_out()
+        proof = bool(self.family.sums or self.proved)
+        if not proof:
+            return None
+        self._refuse_near()
+        key = self._dimensions()
+        if key is None:
+            return None
+        places, groups = key
+        self._refuse_leftovers(places, groups)
+        exclude = self._exclude()
+        if exclude is None:
+            return None
+        if not self.there[self.alive].all():
+            return None  # asked about as withheld
+        names = [one.name for one in self.columns.counts]
+        cells = _cells([names[k] for k in self.family.parts])
+        taken: set[str] = {name for name, _ in cells.attributes}
+        attributes = []
+        kept = self.seen.only(pl.Series(self.alive))
+        for one in groups:
+            name = attribute_name(one, taken)
+            taken.add(name)
+            attributes.append(chosen(kept.column(one), name, totals=False))
+        return Counted(
+            places=places,
+            attributes=tuple(attributes),
+            cells=cells,
+            exclude=exclude,
+            left_out=~self.alive,
+            notes=(*self.family.notes, *self.proved),
+        )
+
+    def _refuse_near(self) -> None:
+        if self.near is not None:
+            dim, agree, tried = self.near
+            doubts.refuse(
+                self.seen,
+                place=f"column {dim!r}",
+                found=f"{agree:,} of {tried:,} totals agree with what they add up; the others do not "
+                "(differ)",
+                expected='totals that agree, or a file without them; --leave-out "COLUMN=VALUE" '
+                "leaves rows out by a value, unseen",
+            )
+
+    def _dimensions(self) -> tuple[FoundPlaces, list[str]] | None:
+        """Which columns of the key are places, and which are groups of people."""
+        keys = list(self.keys())
+        if self.told:
+            told = [one for one in self.told if self.number([one], self.alive) > 1]
+            leaf = told or list(self.told[-1:])
+            groups = [one for one in self._minimal(leaf) if one not in self.told]
+            return self._found_places(list(self.told)), groups
+        if not keys:
+            return None
+        key = min(keys, key=len)
+        groups = [one for one in key if self._is_group(one, key)]
+        where = [one for one in key if one not in groups]
+        if not where:
+            return self._one_place(groups)
+        chain = [*self._chain(where), *where] if len(where) == 1 else self._by_size(where)
+        if len(where) == 1 and not self._may_be_place(where[0]):
+            return None
+        return self._found_places(chain), groups
+
+    def _minimal(self, leaf: Sequence[str]) -> list[str]:
+        key = [*leaf, *(one for one in self.varying() if one not in leaf)]
+        if not self.unique(key, self.alive):
+            doubts.refuse(
+                self.seen,
+                place="rows",
+                found=f"rows of the same place and group ({doubts.listed(key)}) twice",
+                expected="each place and group once",
+            )
+        for one in sorted(key, key=lambda one: -self.number([one], self.alive)):
+            rest = [other for other in key if other != one]
+            if one not in leaf and rest and self.unique(rest, self.alive):
+                key = rest
+        return key
+
+    def _is_group(self, name: str, key: Sequence[str]) -> bool:
+        """Whether a column of the key parts the people of each place."""
+        column = self.seen.column(name)
+        one = chosen(column, attribute_name(name, set()), totals=True)
+        if is_place(column):
+            return False
+        known = is_of_people(one) or single_years(column)
+        rest = [other for other in key if other != name]
+        if not rest:
+            return known
+        size = self.number([name], self.alive)
+        pairs, others = self.number(key, self.alive), self.number(rest, self.alive)
+        crosses = size <= MOST_GROUPS and pairs >= CROSSED * size * others
+        if known:
+            return True
+        larger = any(self.number([other], self.alive) > size for other in rest)
+        if crosses and larger and not self._nested(name, key):
+            if name not in self.totalled:
+                doubts.refuse(
+                    self.seen,
+                    place=f"column {name!r}",
+                    found="levels without a total that adds them up: groups of people, or the "
+                    "same people at several dates or places?",
+                    expected=f'--attributes "{name}", if they part people; --only "{name}=..." '
+                    "takes the rows of one level",
+                )
+            return True
+        return False
+
+    def _nested(self, name: str, key: Sequence[str]) -> bool:
+        return any(
+            self.number([name, other], self.alive) == self.number([other], self.alive)
+            for other in key
+            if other != name
+        )
+
+    def _may_be_place(self, name: str) -> bool:
+        """Whether a column that tells rows apart may hold places, not groups or dates."""
+        column = self.seen.column(name)
+        if PERSONAL.search(column.says) and not is_place(column) and not self.proved:
+            return False
+        if is_place(column):
+            return True
+        one = chosen(column, "x", totals=True)
+        return not is_of_people(one) and self.number([name], self.alive) >= 2
+
+    def _chain(self, where: Sequence[str]) -> list[str]:
+        """Larger places that hold the smaller ones, from the top down."""
+        (leaf,) = where
+        above = []
+        for one in sorted(self._above(leaf, where), key=lambda one: self.number([one], self.alive)):
+            column = self.seen.column(one)
+            if single_years(column) or not (is_place(column) or self._prefix(one, leaf)):
+                continue
+            if all(self._in_each(other, one) for other in above):
+                above.append(one)
+        return above
+
+    def _in_each(self, large: str, small: str) -> bool:
+        return self.number([large, small], self.alive) == self.number([small], self.alive)
+
+    def _prefix(self, one: str, leaf: str) -> bool:
+        both = self.seen.frame.select(a=one, b=leaf).filter(pl.Series(self.alive)).drop_nulls()
+        if not both.height or both["a"].str.len_chars().n_unique() > 1:
+            return False
+        return both.select(pl.col("b").str.starts_with(pl.col("a")).all()).item()
+
+    def _by_size(self, names: Sequence[str]) -> list[str]:
+        return sorted(names, key=lambda one: self.number([one], self.alive))
+
+    def _found_places(self, chain: list[str]) -> FoundPlaces:
+        several = [one for one in chain[:-1] if self.number([one], self.alive) > 1]
+        columns = (*several, chain[-1])
+        leaf = self.number([chain[-1]], self.alive)
+        local = self.number(list(columns), self.alive) > leaf
+        single = [one for one in chain[:-1] if one not in several]
+        return FoundPlaces(
+            columns=columns,
+            root=single[-1] if single else "whole",
+            local_codes=local,
+            others=tuple(single),
+        )
+
+    def _one_place(self, groups: list[str]) -> tuple[FoundPlaces, list[str]] | None:
+        """The one place of a table without others: a column that says its name in every row."""
+        for one in self.seen.columns:
+            kept = one.values.filter(pl.Series(self.alive))
+            if is_place(one) and kept.n_unique() == 1 and kept[0] is not None:
+                return FoundPlaces(columns=(one.name,)), groups
+        doubts.refuse(
+            self.seen,
+            place="places",
+            found=f"no column of places beside {doubts.listed(groups)}",
+            expected='--places "COLUMN": the columns that say where, from the top down',
+        )
+
+    def _refuse_leftovers(self, places: FoundPlaces, groups: Sequence[str]) -> None:
+        """Refuse what is left and looks like a total."""
+        kept = pl.Series(self.alive)
+        for name in (*places.columns, *groups):
+            values = self.seen.frame[name].filter(kept).drop_nulls().unique().to_list()
+            odd = [one for one in values if says_total(one)]
+            if odd and len(values) > 1:
+                doubts.refuse(
+                    self.seen,
+                    place=f"column {name!r}",
+                    found=f"{odd[0]!r}, the name of a total that does not add up the others",
+                    expected=f'--leave-out "{name}={odd[0]}" leaves its rows out',
+                )
+        if self.whole_agrees:
+            return
+        rows = np.flatnonzero(self.alive)
+        leaf = self.group(places.columns)[rows]
+        people = np.bincount(np.unique(leaf, return_inverse=True)[1], self.people[rows])
+        largest, rest = float(people.max(initial=0)), float(people.sum() - people.max(initial=0))
+        if len(people) > 2 and min(largest, rest) > OTHERS * max(largest, rest):
+            code = self.seen.frame[places.columns[-1]][int(rows[np.argmax(self.people[rows])])]
+            doubts.refuse(
+                self.seen,
+                place=f"column {places.columns[-1]!r}",
+                found=f"{code!r}, which has about as many people as all others together: a total?",
+                expected=f'--leave-out "{places.columns[-1]}={code}", if it is; --kind wide or '
+                "--kind long, if it is a place like others",
+            )
+
+    def _exclude(self) -> dict[str, list[str]] | None:
+        """Values that stand in rows of totals only, and in each of them one."""
+        left = ~self.alive
+        exclude: dict[str, list[str]] = {}
+        by_size = sorted(self.codes, key=lambda one: self.number([one], left) if left.any() else 0)
+        for name in by_size:
+            if not left.any():
+                break
+            codes = self.codes[name]
+            bad = np.setdiff1d(np.unique(codes[left]), np.unique(codes[self.alive]))
+            if len(bad):
+                rows = np.isin(codes, bad) & left
+                values = self.seen.frame[name].filter(pl.Series(rows)).fill_null("").unique()
+                exclude[name] = sorted(values.to_list())
+                left &= ~rows
+        return None if left.any() else exclude
+
+
+def _cells(names: list[str]) -> WideCells:
+    attributes, levels_of = taken_apart(names)
+    return WideCells(attributes=attributes, levels_of=levels_of)
+
