@@ -80,6 +80,13 @@ class Chosen:
         return {key: value for key, value in keys.items() if value}
 
     @property
+    def all_levels(self) -> tuple[str, ...]:
+        """Its levels, whatever makes them."""
+        named = tuple(dict.fromkeys(level for _, level in self.values))
+        known = bin_labels(self.bins) if self.bins else named or self.levels
+        return (*known, *(("unknown",) if self.missing == "level" else ()))
+
+    @property
     def size(self) -> int:
         """How many levels there will be."""
         named = len({level for _, level in self.values})

@@ -94,6 +94,12 @@ class Draft:
         return bool(_KEY.match(column.says))
 
     @property
+    def all_attributes(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Attributes with their levels: those of columns, then those of rows."""
+        own = [(one.name, one.all_levels) for one in self.attributes]
+        return [*(() if self.cells is None else self.cells.attributes), *own]
+
+    @property
     def geography(self) -> GeographySource:
         """The geography as a config has it."""
         return source_of(self.places)

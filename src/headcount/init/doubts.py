@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
@@ -16,7 +17,17 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.init.attributes import Chosen, oldest_of, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
-from headcount.init.words import FILLERS, NO_TIME, OTHER_UNITS, POPULATION, TIME
+from headcount.init.words import (
+    DWELLING,
+    FILLERS,
+    HEAD,
+    NO_TIME,
+    OTHER_UNITS,
+    POPULATION,
+    RELATION,
+    THINGS,
+    TIME,
+)
 from headcount.population.tables import FrameTable
 
 if TYPE_CHECKING:
@@ -212,6 +223,28 @@ def refuse_places(made: Draft, told: Told) -> None:
                 "of them: smaller places?",
                 expected=f'--places "{",".join((*made.places.columns, one.name))}", if they are; '
                 "--attributes, if they are not",
+            )
+
+
+def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
+    """Refuse counts of homes, shares or events, by the words of columns, values and the file."""
+    if any(POPULATION.search(one.says) for one in seen.columns):
+        return
+    constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
+    words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    heads = [one for one in seen.columns if not RELATION.search(one.says)]
+    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
+    words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
+    if isinstance(seen.path, Path):
+        words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
+    for place, found in words:
+        if found:
+            refuse(
+                seen,
+                place=place,
+                found=f"{found[0].strip()!r}: counts of something else than people (households, "
+                "shares, events)?",
+                expected="counts of people; --kind wide or --kind long says that they are",
             )
 
 

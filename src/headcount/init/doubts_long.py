@@ -11,11 +11,17 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.init.attributes import is_of_people
-from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says
+from headcount.init.doubts import (
+    as_numbers,
+    is_row_number,
+    listed,
+    refuse,
+    refuse_other_units,
+    says,
+)
 from headcount.init.doubts_wide import (
     refuse_blanks,
     refuse_levels_in_one_column,
-    refuse_other_units,
     refuse_totals_that_differ,
     refuse_withheld,
 )

@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
+from headcount.init.doubts import (
+    FEW,
+    as_numbers,
+    is_row_number,
+    listed,
+    refuse,
+    refuse_other_units,
+)
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
 from headcount.init.wide import WideCells, calls_itself_total, numbers_of
-from headcount.init.words import DWELLING, HEAD, OTHER_UNITS, POPULATION, RELATION, THINGS
+from headcount.init.words import OTHER_UNITS, POPULATION
 from headcount.population.adding_up import (
     SURE,
     NearSum,
@@ -131,28 +137,6 @@ def refuse_families(
             '--not-counts "A,B", if some are parts of others or count something else',
         )
     return False
-
-
-def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
-    """Refuse counts of homes, shares or events, by the words of columns, values and the file."""
-    if any(POPULATION.search(one.says) for one in seen.columns):
-        return
-    constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
-    words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
-    heads = [one for one in seen.columns if not RELATION.search(one.says)]
-    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
-    words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
-    if isinstance(seen.path, Path):
-        words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
-    for place, found in words:
-        if found:
-            refuse(
-                seen,
-                place=place,
-                found=f"{found[0].strip()!r}: counts of something else than people (households, "
-                "shares, events)?",
-                expected="counts of people; --kind wide or --kind long says that they are",
-            )
 
 
 def _refuse_beside_one(

@@ -289,12 +289,13 @@ def _population(
         names = [name for name, _ in made.cells.attributes]
         return read_counts(
             table,
-            schema=Schema(tuple(Attribute(name, held) for name, held in made.cells.attributes)),
+            schema=Schema(tuple(Attribute(name, held) for name, held in made.all_attributes)),
             geography=source,
             columns={
                 column: dict(zip(names, held, strict=True))
                 for column, held in made.cells.levels_of.items()
             },
+            attributes=columns,
             units=units,
             public=public,
             totals=totals,

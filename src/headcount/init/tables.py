@@ -217,7 +217,7 @@ def _everybody(columns: _Columns) -> _Family | None:
     own = [one for one in sums if one.total == whole]
     if not own:
         return _without_total(columns, sums, people, whole)
-    _refuse_unbounded(columns, whole, people)
+    _refuse_unbounded(columns, whole, people, sums)
     chosen = _best_parts(columns, whole, sums)
     others = len({frozenset(one.parts) for one in own})
     note = f"{names[whole]!r} counts everybody: {_listed(names, own[0].parts)} add up to it"
@@ -280,7 +280,7 @@ def _without_total(
         note = f"{len(families)} families of columns have the same sum in every row: {said}"
         return _Family(-1, best, (note, f"used: {_listed(names, best)}"), len(families))
     if (ratio := _ratio(columns, whole)) is not None:
-        _refuse_unbounded(columns, whole, people)
+        _refuse_unbounded(columns, whole, people, sums)
         return _Family(whole, (whole,), (ratio,), 1)
     if people == [whole] and len(names) == 1 and not columns.fractions:
         return _Family(whole, (whole,), (), 0)
@@ -309,11 +309,18 @@ def _ratio(columns: _Columns, whole: int) -> str | None:
     return None
 
 
-def _refuse_unbounded(columns: _Columns, whole: int, people: list[int]) -> None:
-    """Refuse counts of people of which none is at least as large as the others."""
+def _refuse_unbounded(
+    columns: _Columns, whole: int, people: list[int], sums: list[Sum]
+) -> None:
+    """Refuse counts of people of which none is at least as large as the others.
+
+    A total that several groups of columns add up to is everybody whatever else is larger here and
+    there, if no other total has half as many.
+    """
     counts = columns.table.counts
+    ways = [len({frozenset(o.parts) for o in sums if o.total == k}) for k in range(len(counts.T))]
     for k in people:
-        if (counts[:, k] <= counts[:, whole]).mean() < BOUNDS:
+        if (counts[:, k] <= counts[:, whole]).mean() < BOUNDS and ways[whole] < max(3, 2 * ways[k]):
             one, other = columns.counts[whole].name, columns.counts[k].name
             sizes = counts[:, whole].sum(), counts[:, k].sum()
             doubts.refuse(
@@ -540,14 +547,13 @@ class _Rows:
         if not any(True for _ in self.keys()):
             return None
         self.leave_totals_out()
-        proof = bool(self.family.sums or self.proved)
-        if not proof:
-            return None
         self._refuse_near()
         key = self._dimensions()
         if key is None:
             return None
         places, groups = key
+        if not (self.family.sums or self.proved or self._only_reading(places, groups)):
+            return None
         self._refuse_leftovers(places, groups)
         exclude = self._exclude()
         if exclude is None:
@@ -571,6 +577,19 @@ class _Rows:
             left_out=~self.alive,
             notes=(*self.family.notes, *self.proved),
         )
+
+    def _only_reading(self, places: FoundPlaces, groups: Sequence[str]) -> bool:
+        """Whether one count beside unique places and known groups leaves nothing else to read."""
+        (count,) = (self.columns.counts[k] for k in self.family.parts)
+        doubts.refuse_other_units(self.seen, [count.name])
+        named = POPULATION.search(count.says) is not None
+        column = self.seen.column(places.columns[-1])
+        if self.columns.fractions or not (named or is_place(column) or self.told):
+            return False
+        self.proved.append(
+            f"{count.name!r} is the only count, and each place and group stands in one row"
+        )
+        return True
 
     def _refuse_near(self) -> None:
         if self.near is not None:

@@ -184,7 +184,7 @@ def _schema(made: Draft) -> str:
     assert made.cells is not None
     tables = [
         f"[[attribute]]\nname = {_text(name)}\nlevels = {_list(levels)}\n"
-        for name, levels in made.cells.attributes
+        for name, levels in made.all_attributes
     ]
     file = made.look.path.name
     return "\n".join([f"# Made by `headcount init` from the columns of {file}.\n", *tables])
@@ -203,8 +203,7 @@ def _mechanism(made: Draft) -> str:
         _said('name = "topdown"', "noise at every level, then counts that add up"),
         _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
     ]
-    own = made.cells.attributes if made.cells is not None else made.attributes
-    if not own:  # one count alone does not move when a record changes
+    if not made.all_attributes:  # one count alone does not move when a record changes
         lines.append(_said('unit = "add-remove"', "one person more or less"))
     lines.append("# Measured are the total, each attribute and all their combinations (cells), at")
     lines.append("# every level; headcount check says how far off each will be, in people.")
