@@ -19,16 +19,19 @@ MOST_LEVELS = 70
 MOST_CELLS = 10_000
 """Cells of the schema that is proposed."""
 
+FEW_AGES, MANY_ROWS = 5, 100
+"""So few different ages in so many rows are codes of groups."""
+
 YEARS = "five-year"
 
 _AGE = re.compile(
-    r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
+    r"(^|.* )(age|ages|agep|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
 NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
-    r"(^|.* )((age|ages|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
+    r"(^|.* )((age|ages|agep|rac1p|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
     r"|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn|kön|køn|sukupuoli|sugu"
     r"|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace|cenhisp)( |\d|$)"
     r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
@@ -100,7 +103,8 @@ def single_years(column: SeenColumn) -> bool:
     if _AGE_GROUP.search(column.says):
         return False
     oldest = oldest_of(column)
-    return oldest is not None and oldest <= OLDEST and bool(_AGE.match(column.says))
+    few = column.number <= FEW_AGES and len(column.present) >= MANY_ROWS
+    return oldest is not None and oldest <= OLDEST and bool(_AGE.match(column.says)) and not few
 
 
 def oldest_of(column: SeenColumn) -> int | None:

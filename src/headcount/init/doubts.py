@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, NoReturn
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.init.attributes import Chosen, oldest_of, single_years
+from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.words import (
     DWELLING,
     FILLERS,
     HEAD,
+    MEASURED,
     NO_TIME,
     OTHER_UNITS,
     POPULATION,
@@ -189,7 +190,8 @@ def refuse_places(made: Draft, told: Told) -> None:
         return
     seen, inside = made.look, made.look.frame
     leaf = made.geography.codes(inside)[-1]
-    if leaf.n_unique() == 1:
+    unknown = [one for one in made.attributes if not is_of_people(one)]
+    if leaf.n_unique() == 1 and (unknown or not made.attributes):
         refuse(
             seen,
             place=f"column {made.places.columns[-1]!r}",
@@ -226,13 +228,16 @@ def refuse_places(made: Draft, told: Told) -> None:
             )
 
 
-def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
-    """Refuse counts of homes, shares or events, by the words of columns, values and the file."""
+def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = True) -> None:
+    """Refuse counts of homes, shares or events, by the words of columns, values and the file.
+
+    ``alone``: nothing adds up, so that what other columns say of heads of households counts too.
+    """
     if any(POPULATION.search(one.says) for one in seen.columns):
         return
     constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
     words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
-    heads = [one for one in seen.columns if not RELATION.search(one.says)]
+    heads = [one for one in seen.columns if alone and not RELATION.search(one.says)]
     words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
     words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
     if isinstance(seen.path, Path):
@@ -245,6 +250,22 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
                 found=f"{found[0].strip()!r}: counts of something else than people (households, "
                 "shares, events)?",
                 expected="counts of people; --kind wide or --kind long says that they are",
+            )
+
+
+def refuse_measures(seen: SeenFile, columns: Sequence[SeenColumn]) -> None:
+    """Refuse a column that says of each row what it counts, where that is not one thing."""
+    for one in columns:
+        if len(one.real) < 2:
+            continue
+        told = [value for value in one.real if OTHER_UNITS.search(says(value))]
+        people = any(POPULATION.search(says(value)) for value in one.real)
+        if MEASURED.search(one.says) or (told and len(told) < len(one.real) and people):
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found=f"several things that are counted: {listed(one.real)}",
+                expected=f'rows of one of them: --only "{one.name}={one.real[0]}"',
             )
 
 

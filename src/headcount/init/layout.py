@@ -40,7 +40,8 @@ class Layout:
             said.append(f"names of columns stand in {self.heading_lines} lines and are joined")
         if self.lines_after_heading:
             said.append(
-                f"{self.lines_after_heading} lines of labels below the names of columns are left out"
+                f"{self.lines_after_heading} lines between the names of columns and the rows are "
+                "left out"
             )
         if self.lines_below:
             said.append(f"{self.lines_below} lines below the table are left out")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log10
 
 import numpy as np
@@ -183,7 +184,7 @@ def equal_families(table: Table) -> list[tuple[int, ...]]:
         cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
         if table.width > times + 1 and all(cut.any() for cut in cuts):
             ends = [0, *(int(np.flatnonzero(cut)[0]) + 1 for cut in cuts), table.width]
-            return [tuple(range(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+            return [tuple(range(a, b)) for a, b in pairwise(ends)]
     return []
 
 

@@ -1,4 +1,4 @@
-"""A table of counts read by arithmetic: what adds up shows who is counted where, whatever the names.
+"""A table of counts read by arithmetic: what adds up shows who is counted where.
 
 First the columns: of those that hold whole numbers, sums show which are totals and which parts; the
 largest total that bounds all others is everybody. Then the rows: columns that are no counts make
@@ -10,20 +10,24 @@ leaves.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init import doubts
+from headcount.init import doubts, doubts_levels
 from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.places import FoundPlaces, is_place
+from headcount.init.places import FoundPlaces, is_place, total_rows
 from headcount.init.sums import (
+    MOSTLY,
     SURE,
     Flags,
+    RowTotals,
     Sum,
     Table,
     equal_families,
@@ -40,6 +44,9 @@ from headcount.population.suspicious import says_total
 LEVELS, SMALL, MANY_ROWS = 30, 1000, 40
 """Numbers of so few values, all smaller than this, in so many rows are levels, not counts."""
 
+FEW_ROWS = 4
+"""In no more rows a count may be the same in all."""
+
 BOUNDS = 0.95
 """The share of rows in which everybody is at least as many as any part."""
 
@@ -49,8 +56,14 @@ CROSSED = 0.5
 MOST_CELLS = 300
 """Cells of the family of columns that is proposed."""
 
+ALIKE = 0.4
+"""How much one column of counts rises with another at least, if both count the same people."""
+
 MOST_GROUPS = 130
 """Levels that an attribute may have: years of age."""
+
+NAMED = 2.0
+"""Digits that must agree where a row is called a total, or has no code."""
 
 MOST_ROWS_IN_ORDER = 20_000
 """Rows among which sums of those next to them are looked for."""
@@ -60,9 +73,6 @@ SAMPLE = 20_000
 
 ALMOST = 0.5
 """The share of totals that agree, from which on the others are asked about."""
-
-OTHERS = 0.6
-"""A place is asked about if it and all others together differ by less than this share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +141,8 @@ def counted(seen: SeenFile, places: Sequence[str] = (), gone: Sequence[str] = ()
 def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _Columns:
     found = _Columns(seen)
     for one in seen.columns:
-        if one.name in gone or not one.number:
+        constant = one.number == 1 and len(one.present) == len(one.values) > FEW_ROWS
+        if one.name in gone or not one.number or (constant and one.name not in places):
             continue
         kind = "keys" if one.name in places else _kind(one, seen)
         getattr(found, kind).append(one)
@@ -142,7 +153,7 @@ def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _
 def _kind(one: SeenColumn, seen: SeenFile) -> str:
     """What the values of one column allow."""
     rest = one.present.filter(~one.are_numbers)
-    if not one.numeric or not rest.str.contains(WITHHELD).all():
+    if not (one.numeric or one.withheld) or not rest.str.contains(WITHHELD).all():
         return "keys"
     numbers = doubts.as_numbers(one.present, seen).drop_nulls()
     if one.present.str.contains(r"^(0\d|\+)").any():
@@ -162,20 +173,34 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
 def _numbers_that_are_codes(found: _Columns) -> None:
     """Whole numbers of one width that tell rows apart, or lie in others, are codes."""
     keys = list(found.keys)
-    for one in list(found.counts):
-        numbers = doubts.as_numbers(one.values, found.seen)
-        lengths = one.present.str.len_chars()
-        ordered = numbers.is_sorted() or numbers.is_sorted(descending=True)
-        width = lengths.n_unique() == 1 and len(one.present) >= 10
-        named = POPULATION.search(one.says) is not None
-        alone = one.number == len(one.values)
-        of_codes = doubts.is_code(one, keys)
+    for number, one in enumerate(list(found.counts)):
+        if POPULATION.search(one.says):
+            continue
+        values = doubts.as_numbers(one.values, found.seen)
+        ascending = values.is_sorted() and one.number == len(one.values) >= 10
+        width = one.present.str.len_chars().n_unique() == 1 and len(one.present) >= 10
+        others = [o for o in found.counts if o is not one]
+        first = number == 0 and bool(others) and not _move_with(values, others, found.seen)
         repeated = one.number < len(one.values) / 2 and any(
             _decides(found.seen, one.name, other.name) and other.number > 2 for other in keys
         )
-        if not named and (of_codes or repeated or (alone and (ordered and len(numbers) > 4)) or (width and ordered)):
+        if (
+            (ascending and (first or (width and not others)))
+            or repeated
+            or doubts.is_code(one, keys)
+        ):
             found.counts.remove(one)
             found.keys.append(one)
+
+
+def _move_with(values: pl.Series, others: Sequence[SeenColumn], seen: SeenFile) -> bool:
+    """Whether other numbers rise or fall with these, as counts do with each other."""
+    for other in others:
+        both = pl.DataFrame([values.rename("a"), doubts.as_numbers(other.values, seen).rename("b")])
+        alike = both.drop_nulls().select(pl.corr("a", "b", method="spearman")).item()
+        if alike is not None and abs(alike) > ALIKE:
+            return True
+    return False
 
 
 def _decides(seen: SeenFile, one: str, other: str) -> bool:
@@ -219,6 +244,7 @@ def _everybody(columns: _Columns) -> _Family | None:
         return _without_total(columns, sums, people, whole)
     _refuse_unbounded(columns, whole, people, sums)
     chosen = _best_parts(columns, whole, sums)
+    doubts.refuse_other_units(columns.seen, [names[k] for k in chosen], alone=False)
     others = len({frozenset(one.parts) for one in own})
     note = f"{names[whole]!r} counts everybody: {_listed(names, own[0].parts)} add up to it"
     note += f" in {_share(table, own[0])} rows"
@@ -276,6 +302,7 @@ def _without_total(
     families = equal_families(table)
     if families:
         best = max(families, key=lambda one: (_known([names[k] for k in one]), len(one)))
+        doubts.refuse_other_units(columns.seen, [names[k] for k in best], alone=False)
         said = "; ".join(_listed(names, one) for one in families)
         note = f"{len(families)} families of columns have the same sum in every row: {said}"
         return _Family(-1, best, (note, f"used: {_listed(names, best)}"), len(families))
@@ -309,9 +336,7 @@ def _ratio(columns: _Columns, whole: int) -> str | None:
     return None
 
 
-def _refuse_unbounded(
-    columns: _Columns, whole: int, people: list[int], sums: list[Sum]
-) -> None:
+def _refuse_unbounded(columns: _Columns, whole: int, people: list[int], sums: list[Sum]) -> None:
     """Refuse counts of people of which none is at least as large as the others.
 
     A total that several groups of columns add up to is everybody whatever else is larger here and
@@ -320,14 +345,15 @@ def _refuse_unbounded(
     counts = columns.table.counts
     ways = [len({frozenset(o.parts) for o in sums if o.total == k}) for k in range(len(counts.T))]
     for k in people:
-        if (counts[:, k] <= counts[:, whole]).mean() < BOUNDS and ways[whole] < max(3, 2 * ways[k]):
+        bounded = (counts[:, k] <= counts[:, whole]).mean() >= BOUNDS
+        if not bounded and ways[whole] < max(3, 2 * ways[k]):
             one, other = columns.counts[whole].name, columns.counts[k].name
             sizes = counts[:, whole].sum(), counts[:, k].sum()
             doubts.refuse(
                 columns.seen,
                 place="columns",
-                found=f"{one!r} with {sizes[0]:,} and {other!r} with {sizes[1]:,}, each of which is "
-                "the larger in some rows: which of them counts everybody (overlap)?",
+                found=f"{one!r} with {sizes[0]:,} and {other!r} with {sizes[1]:,}, each of which "
+                "is the larger in some rows: which of them counts everybody (overlap)?",
                 expected=f'--universe "{one}" or --universe "{other}"; --not-counts leaves one out',
             )
 
@@ -385,6 +411,8 @@ class _Rows:
     """What the rows of a table are."""
 
     def __init__(self, columns: _Columns, family: _Family, told: tuple[str, ...]) -> None:
+        self.numbers: dict[tuple[frozenset[str], int], int] = {}
+        self.groups: dict[frozenset[str], Ints] = {}
         self.columns, self.seen, self.family, self.told = columns, columns.seen, family, told
         table = columns.table
         used = [family.whole] if family.whole >= 0 else list(family.parts)
@@ -403,20 +431,28 @@ class _Rows:
     # the key
 
     def unique(self, names: Sequence[str], rows: Flags) -> bool:
+        """Whether values of some columns tell rows apart."""
         return self.number(names, rows) == int(rows.sum())
 
     def number(self, names: Sequence[str], rows: Flags) -> int:
-        return int(self.group(names)[rows].max(initial=-1)) + 1 if rows.all() else len(
-            np.unique(self.group(names)[rows])
-        )
+        """How many combinations of values there are."""
+        key = (frozenset(names), int(rows.sum()))  # rows are only ever taken out
+        if key not in self.numbers or rows is not self.alive:
+            self.numbers[key] = len(np.unique(self.group(names)[rows]))
+        return self.numbers[key]
 
     def group(self, names: Sequence[str]) -> Ints:
         """Rows by the values of some columns, numbered."""
-        whole = np.zeros(len(self.people), dtype=np.int64)
-        for name in names:
-            codes = self.codes[name]
-            _, whole = np.unique(whole * (codes.max(initial=0) + 1) + codes, return_inverse=True)
-        return whole
+        key = frozenset(names)
+        if key not in self.groups:
+            whole = np.zeros(len(self.people), dtype=np.int64)
+            for name in names:
+                codes = self.codes[name]
+                whole = whole * (codes.max(initial=0) + 1) + codes
+                if len(names) > 1:
+                    _, whole = np.unique(whole, return_inverse=True)
+            self.groups[key] = whole
+        return self.groups[key]
 
     def varying(self) -> list[str]:
         """Columns with several values among the rows that are left, twins but one left out."""
@@ -463,13 +499,16 @@ class _Rows:
         """Take out rows that are sums of others, by the key under which most are."""
         best, best_rows = None, self.alive
         for key in list(self.keys()):
-            trial = _Rows(self.columns, self.family, self.told)
+            trial = copy(self)
+            trial.alive, trial.proved, trial.totalled = self.alive.copy(), [], set()
+            trial.numbers = {}
             trial._find_totals(key)
             if best is None or trial.alive.sum() < best_rows.sum():
                 best, best_rows = trial, trial.alive
         if best is not None:
             self.alive, self.proved, self.near = best.alive, best.proved, best.near
             self.totalled, self.whole_agrees = best.totalled, best.whole_agrees
+            self.numbers = {}
 
     def _find_totals(self, key: Sequence[str]) -> None:
         while any(self._one_total(d, key) for d in key):
@@ -489,31 +528,34 @@ class _Rows:
             sizes = np.bincount(own, counts)
             for level in np.argsort(-sizes, kind="stable")[:6].tolist():
                 found = totals_by_level(groups, own, level, counts)
-                if found.tried and self._take(found.rows, found.number, found.tried, found.digits, rows, dim, level):
+                if self._take(found, rows, dim, level):
                     self.whole_agrees |= not rest and not above
                     return True
             found = totals_of_groups(groups, counts)
-            if found.tried and self._take(found.rows, found.number, found.tried, found.digits, rows, dim):
+            if self._take(found, rows, dim):
                 self.whole_agrees |= not rest and not above
                 return True
         return False
 
-    def _take(
-        self, total: Flags, agree: int, tried: int, sure: float, rows: Ints, dim: str, level: int = -1
-    ) -> bool:
-        if not agree or sure < SURE:
+    def _take(self, found: RowTotals, rows: Ints, dim: str, level: int = -1) -> bool:
+        """Take out rows that are shown to be totals."""
+        if not found.number:
             return False
-        if agree < 0.98 * tried:
-            if agree >= ALMOST * tried and agree > 1 and (self.near is None):
+        name = self._value(dim, level) if level >= 0 else ""
+        named = level >= 0 and (not name or says_total(name))
+        agree, tried = found.number, found.tried
+        if found.digits < (NAMED if named else SURE):
+            return False
+        if agree < MOSTLY * tried:
+            if agree >= ALMOST * tried and agree > 1 and self.near is None:
                 self.near = (dim, agree, tried)
             return False
-        self.alive[rows[total]] = False
-        name = ""
+        self.alive[rows[found.rows]] = False
         if level >= 0:
-            name = self._value(dim, level)
             self.totalled.add(dim)
         said = f" ({name!r})" if level >= 0 else ""
-        self.proved.append(f"{agree:,} of {tried:,} totals in {dim!r}{said} agree; their rows are left out")
+        totals = f"{agree:,} of {tried:,} totals in {dim!r}{said} agree"
+        self.proved.append(f"{totals}; their rows are left out")
         return True
 
     def _value(self, dim: str, level: int) -> str:
@@ -555,7 +597,11 @@ class _Rows:
         if not (self.family.sums or self.proved or self._only_reading(places, groups)):
             return None
         self._refuse_leftovers(places, groups)
-        exclude = self._exclude()
+        named = total_rows(self.seen.frame, places.columns).to_numpy()
+        places = replace(places, totals=bool((named & ~self.alive).any()))
+        if (named & self.alive).any():
+            return None  # asked about as rows without a place
+        exclude = self._exclude(~self.alive & ~named)
         if exclude is None:
             return None
         if not self.there[self.alive].all():
@@ -586,6 +632,10 @@ class _Rows:
         column = self.seen.column(places.columns[-1])
         if self.columns.fractions or not (named or is_place(column) or self.told):
             return False
+        parts = [self.number([one], self.alive) for one in groups]
+        size = self.number(places.columns, self.alive) * prod(parts)
+        if self.alive.sum() < CROSSED * size:
+            return False
         self.proved.append(
             f"{count.name!r} is the only count, and each place and group stands in one row"
         )
@@ -597,8 +647,8 @@ class _Rows:
             doubts.refuse(
                 self.seen,
                 place=f"column {dim!r}",
-                found=f"{agree:,} of {tried:,} totals agree with what they add up; the others do not "
-                "(differ)",
+                found=f"{agree:,} of {tried:,} totals agree with what they add up; the others "
+                "do not (they differ)",
                 expected='totals that agree, or a file without them; --leave-out "COLUMN=VALUE" '
                 "leaves rows out by a value, unseen",
             )
@@ -656,6 +706,7 @@ class _Rows:
         larger = any(self.number([other], self.alive) > size for other in rest)
         if crosses and larger and not self._nested(name, key):
             if name not in self.totalled:
+                doubts.refuse_measures(self.seen, [column])
                 doubts.refuse(
                     self.seen,
                     place=f"column {name!r}",
@@ -727,15 +778,17 @@ class _Rows:
             kept = one.values.filter(pl.Series(self.alive))
             if is_place(one) and kept.n_unique() == 1 and kept[0] is not None:
                 return FoundPlaces(columns=(one.name,)), groups
-        doubts.refuse(
-            self.seen,
-            place="places",
-            found=f"no column of places beside {doubts.listed(groups)}",
-            expected='--places "COLUMN": the columns that say where, from the top down',
-        )
+        if self.family.sums or self.proved:
+            doubts.refuse(
+                self.seen,
+                place="places",
+                found=f"no column of places beside {doubts.listed(groups)}",
+                expected='--places "COLUMN": the columns that say where, from the top down',
+            )
+        return None
 
     def _refuse_leftovers(self, places: FoundPlaces, groups: Sequence[str]) -> None:
-        """Refuse what is left and looks like a total."""
+        """Refuse what is left and adds up others, or is called so."""
         kept = pl.Series(self.alive)
         for name in (*places.columns, *groups):
             values = self.seen.frame[name].filter(kept).drop_nulls().unique().to_list()
@@ -744,28 +797,39 @@ class _Rows:
                 doubts.refuse(
                     self.seen,
                     place=f"column {name!r}",
-                    found=f"{odd[0]!r}, the name of a total that does not add up the others",
+                    found=f"{odd[0]!r}, a row of totals that does not add up the others",
                     expected=f'--leave-out "{name}={odd[0]}" leaves its rows out',
                 )
+        for name in groups:
+            rest = [*places.columns, *(one for one in groups if one != name)]
+            matrix, labels = self._crossed([name], rest)
+            doubts_levels.refuse_sum_of_levels(self.seen, name, labels, matrix)
         if self.whole_agrees:
             return
-        rows = np.flatnonzero(self.alive)
-        leaf = self.group(places.columns)[rows]
-        people = np.bincount(np.unique(leaf, return_inverse=True)[1], self.people[rows])
-        largest, rest = float(people.max(initial=0)), float(people.sum() - people.max(initial=0))
-        if len(people) > 2 and min(largest, rest) > OTHERS * max(largest, rest):
-            code = self.seen.frame[places.columns[-1]][int(rows[np.argmax(self.people[rows])])]
-            doubts.refuse(
-                self.seen,
-                place=f"column {places.columns[-1]!r}",
-                found=f"{code!r}, which has about as many people as all others together: a total?",
-                expected=f'--leave-out "{places.columns[-1]}={code}", if it is; --kind wide or '
-                "--kind long, if it is a place like others",
-            )
+        for name in self.codes:
+            if name not in (*places.columns, *groups):
+                matrix, labels = self._crossed([name], [])
+                doubts_levels.refuse_levels_told(self.seen, name, labels, matrix)
+        matrix, labels = self._crossed(places.columns, groups)
+        doubts_levels.refuse_levels_in_one_column(
+            self.seen, labels, matrix, column=places.columns[-1]
+        )
 
-    def _exclude(self) -> dict[str, list[str]] | None:
+    def _crossed(self, names: Sequence[str], rest: Sequence[str]) -> tuple[Ints, list[str]]:
+        """The people that are left by the values of some columns, in the order of the file."""
+        rows = np.flatnonzero(self.alive)
+        _, first, own = np.unique(self.group(names)[rows], return_index=True, return_inverse=True)
+        order = np.argsort(first, kind="stable")
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        _, across = np.unique(self.group(rest)[rows], return_inverse=True)
+        matrix = np.zeros((len(order), int(across.max()) + 1), dtype=np.int64)
+        np.add.at(matrix, (place[own], across), self.people[rows])
+        labels = self.seen.frame[names[-1]].gather(rows[first[order]]).fill_null("")
+        return matrix, labels.to_list()
+
+    def _exclude(self, left: Flags) -> dict[str, list[str]] | None:
         """Values that stand in rows of totals only, and in each of them one."""
-        left = ~self.alive
         exclude: dict[str, list[str]] = {}
         by_size = sorted(self.codes, key=lambda one: self.number([one], left) if left.any() else 0)
         for name in by_size:
@@ -784,4 +848,3 @@ class _Rows:
 def _cells(names: list[str]) -> WideCells:
     attributes, levels_of = taken_apart(names)
     return WideCells(attributes=attributes, levels_of=levels_of)
-
