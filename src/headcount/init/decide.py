@@ -115,7 +115,7 @@ def draft(
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
     answers, told = ask or TakeProposals(), told or Told(places=places)
-    seen = look(path, sheet=told.sheet)
+    seen = look(path, sheet=told.sheet, form=told.form)
     notes = [_told_format(seen)]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)

@@ -11,7 +11,8 @@ from headcount.errors import InputError
 from headcount.files import write_text_atomic
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft
-from headcount.population.tables import KNOWN
+from headcount.population.formats.kinds import KNOWN
+from headcount.population.text_files import PLAIN, Beside
 
 HEAD = """\
 # Written by `headcount init` from a look at {file}. It runs as it is:
@@ -66,7 +67,7 @@ def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
     parts = [
         f"{head}#\n# What was decided:\n{notes}",
         _population(made, config, units, schema),
-        _format(made),
+        _format(made, config),
         _rows(made),
         _geography(made),
         *(_attribute(one) for one in made.attributes),
@@ -81,9 +82,8 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     kinds = {"dwellings": "households", "wide": "counts"}
     source = made.look.path
     assert isinstance(source, Path)  # what is in memory has no config
-    file = Path(os.path.relpath(source.absolute(), config.absolute().parent)).as_posix()
     lines = ["[population]", f'kind = "{kinds.get(made.kind, "microdata")}"']
-    lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_text(file)}")
+    lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_path(source, config)}")
     if made.key:
         lines.append(_said(f"key = {_text(made.key)}", "who shares it lives together"))
     if made.count:
@@ -106,20 +106,41 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     return _lines(*lines)
 
 
-def _format(made: Draft) -> str:
+def _format(made: Draft, config: Path) -> str:
+    """All that is said of how files are written, where it is not what is said of none."""
     form = made.look.form
     lines = []
     if made.look.delimiter_found not in ("", ","):
         lines.append(f"delimiter = {_text(made.look.delimiter_found)}")
-    if form.encoding != "utf-8":
-        lines.append(f"encoding = {_text(form.encoding)}")
-    if form.decimal != ".":
-        lines.append(f"decimal = {_text(form.decimal)}")
-    if form.thousands:
-        lines.append(f"thousands = {_text(form.thousands)}")
-    if form.sheet:
-        lines.append(f"sheet = {_text(form.sheet)}")
-    return _lines("[population.format]", *lines) if lines else ""
+    for key in ("encoding", "decimal", "thousands", "sheet"):
+        if (value := getattr(form, key)) != getattr(PLAIN, key):
+            lines.append(f"{key} = {_text(value)}")
+    for key in ("lines_above", "heading_lines", "lines_after_heading", "lines_below"):
+        if (number := getattr(form, key)) != getattr(PLAIN, key):
+            lines.append(f"{key} = {number}")
+    if form.number_names:
+        lines.append(_said("number_names = true", "some names stand twice"))
+    if form.fill_down:
+        lines.append(_said(f"fill_down = {_list(form.fill_down)}", "blanks mean what is above"))
+    if form.layout is not None:
+        lines.append(_said(f"layout = {_path(form.layout, config)}", "says where columns are"))
+    tables = [_lines("[population.format]", *lines)] if lines else []
+    return "\n".join([*tables, *(_beside(one, config) for one in form.beside)])
+
+
+def _beside(one: Beside, config: Path) -> str:
+    lines = ["[[population.format.beside]]", f"file = {_path(one.file, config)}"]
+    lines.append(_said(f"key = {_text(one.key)}", "finds the row of a person or place there"))
+    if one.other_key:
+        lines.append(f"other_key = {_text(one.other_key)}")
+    if one.columns:
+        lines.append(f"columns = {_list(one.columns)}")
+    return _lines(*lines)
+
+
+def _path(file: Path, config: Path) -> str:
+    """A file from where the config is."""
+    return _text(Path(os.path.relpath(file.absolute(), config.absolute().parent)).as_posix())
 
 
 def _rows(made: Draft) -> str:

@@ -325,7 +325,9 @@ def read_quarters(
     known = population.schema.attribute(attribute)
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
-    rows = read_rows(table_of(path), [*geography.columns, *chosen.values(), *extra], form=form)
+    rows = read_rows(
+        table_of(path), [*geography.columns, *chosen.values(), *extra], form=form.of_others
+    )
     table, where, problems = rows.frame, rows.where, rows.problems()
     own, at = build_geography(table, geography, name=name, where=where, distinct=True)
     unit = place_rows(geography.codes(table)[-1], tree, name=name, where=where)
