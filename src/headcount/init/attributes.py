@@ -25,15 +25,17 @@ FEW_AGES, MANY_ROWS = 5, 100
 YEARS = "five-year"
 
 _AGE = re.compile(
-    r"(^|.* )(age|ages|agep|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
+    r"(^|.* )(age|ages|agep|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)"
+    r"( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
 NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
-    r"(^|.* )((age|ages|agep|rac1p|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
-    r"|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn|kön|køn|sukupuoli|sugu"
-    r"|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace|cenhisp)( |\d|$)"
+    r"(^|.* )((age|ages|agep|rac1p|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä"
+    r"|vanus|years|sex|sexe|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn"
+    r"|kön|køn|sukupuoli|sugu|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace"
+    r"|cenhisp)( |\d|$)"
     r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
     r"|citizen|religion|language|occupation|employment|tenure|relationship|familienstand"
     r"|staatsang|beruf|empstat|labor force|labour force)"

@@ -27,6 +27,7 @@ from headcount.init.counts import (
     counts_people,
     refuse_parts_of_people,
 )
+from headcount.init.layout import arranged
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
 from headcount.init.tables import Counted, counted
@@ -115,8 +116,9 @@ def draft(
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
     answers, told = ask or TakeProposals(), told or Told(places=places)
-    seen = look(path, sheet=told.sheet, form=told.form)
-    notes = [_told_format(seen)]
+    found = arranged(path, sheet=told.sheet, form=told.form)
+    seen = look(path, sheet=found.sheet, form=found.form)
+    notes = [_told_format(seen), *found.notes]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
     doubts.refuse_odd_lines(seen)
@@ -124,8 +126,8 @@ def draft(
     include |= _one_time(seen, answers, told=told.columns(), notes=notes)
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
-    if (found := _by_sums(every, told, include)) is not None:
-        return _counted_draft(every, found, include, exclude, epsilon, notes)
+    if (sums := _by_sums(every, told, include)) is not None:
+        return _counted_draft(every, sums, include, exclude, epsilon, notes)
     where = _places(seen, told)
     codes = {name: seen.column(name) for name in where.columns}
     seen = every.only(~total_rows(every.frame, where.columns))
@@ -258,10 +260,16 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
         raise InputError(
             str(seen.path),
             place="places",
-            found=f"no column named like one: {', '.join(map(repr, known[:12]))}",
+            found=f"no column named like one: {', '.join(map(repr, known[:12]))}{_from(seen)}",
             expected='--places "state,county": the columns that say where, from the top down',
         )
     return found
+
+
+def _from(seen: SeenFile) -> str:
+    """Where the names of columns are from, if not from the file."""
+    book = seen.form.layout
+    return "" if book is None else f" (of the layout {book.name}: the file has no header line)"
 
 
 def _given(source: GeographySource, seen: SeenFile) -> FoundPlaces:

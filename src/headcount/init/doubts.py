@@ -217,7 +217,8 @@ def refuse_places(made: Draft, told: Told) -> None:
             continue
         often = inside.height >= 5 * one.number and one.number > leaf.n_unique()
         text = not one.decimal and not made.is_key(one) and not single_years(one)
-        if often and text and same_for_all(both, one.name, "\0leaf"):
+        several = leaf.n_unique() > 1
+        if several and often and text and same_for_all(both, one.name, "\0leaf"):
             refuse(
                 seen,
                 place=f"column {one.name!r}",

@@ -50,7 +50,7 @@ def refuse_sum_of_levels(seen: SeenFile, column: str, labels: Sequence[str], mat
 
 
 def refuse_levels_told(seen: SeenFile, column: str, labels: Sequence[str], matrix: Ints) -> None:
-    """Refuse a column that tells the level of a row: all of each level have the same people."""
+    """Refuse a column under two values of which stand the same people: levels, or two sides."""
     if not 1 < len(labels) <= MOST_TOLD:
         return
     for k, value in enumerate(labels):
@@ -59,8 +59,8 @@ def refuse_levels_told(seen: SeenFile, column: str, labels: Sequence[str], matri
             refuse(
                 seen,
                 place=f"column {column!r}",
-                found=f"the same people under {value!r} and {listed(same)}: several levels of "
-                "place in one column",
+                found=f"the same people under {value!r} and {listed(same)}, with the same totals: "
+                "several levels of place in one column, or two sides of one event",
                 expected=f'rows of one level: --only "{column}={value}"',
             )
 

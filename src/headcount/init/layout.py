@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
+from headcount.errors import InputError
 from headcount.population.columns import WITHHELD
+from headcount.population.formats.sheets import Sheet, open_sheets
+from headcount.population.tables import AnyTable, FrameTable
+from headcount.population.text_files import Format
 
 Line = Sequence[str | None]
 
 NUMBER = re.compile(r"[-+]?\(?[\d.,'\s\u00a0\u202f]*\d[\d.,'\s\u00a0\u202f]*([eE][-+]?\d+)?%?\)?")
 _SIGN = re.compile(WITHHELD)
 _YEAR = re.compile(r"(1[789]|20)\d\d")
+
+_PARTED = re.compile(r"\d\s{2,}\S|\S\s{2,}-?\d|^\d{8,}\S*$")
+"""Fields that stand below each other: blanks before or after a number, or one long number."""
 
 MOST_HEADING = 4
 """Lines that a heading has at most."""
@@ -31,7 +39,7 @@ class Layout:
     lines_below: int = 0
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> tuple[str, ...]:
         """What is said of it, where it is not just a line of names and rows."""
         said = []
         if self.lines_above:
@@ -45,7 +53,98 @@ class Layout:
             )
         if self.lines_below:
             said.append(f"{self.lines_below} lines below the table are left out")
-        return said
+        return tuple(said)
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """How a file is written, which sheet of it is read, and what is said of that."""
+
+    form: Format | None
+    sheet: str
+    notes: tuple[str, ...] = ()
+
+
+def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> Arranged:
+    """How a file is written and where its table stands, as far as nobody has said it."""
+    if isinstance(path, FrameTable) or (form is not None and form.cut):
+        return Arranged(form, sheet)
+    sheets = open_sheets(path)
+    chosen, notes = _sheet(path, sheets, sheet or (form.sheet if form else ""))
+    own = chosen.form if form is None else replace(form, sheet=chosen.form.sheet)
+    if chosen.header_stated:
+        return Arranged(own, chosen.name, tuple(notes))
+    lines = chosen.cells.rows()
+    _refuse_fixed_width(path, chosen)
+    layout = find_layout(lines, chosen.tail.rows())
+    if layout is None:
+        raise InputError(
+            str(path),
+            place="the first line",
+            found="values and no names: there is no header line",
+            expected="a name for each column, in one line or several, above the rows",
+        )
+    names = [one for one in lines[layout.lines_above] if one] if lines else []
+    twice = layout.heading_lines == 1 and len(set(names)) < len(names)
+    own = replace(own, **asdict(layout), number_names=twice)
+    plain = layout == Layout(lines_above=_blank_above(lines)) and not twice
+    if plain:
+        own = replace(own, lines_above=0)
+    if twice:
+        notes.append("names of columns that stand twice are numbered")
+    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)))
+
+
+def _blank_above(lines: Sequence[Line]) -> int:
+    return next((k for k, line in enumerate(lines) if any(line)), 0)
+
+
+def _sheet(path: Path, sheets: Sequence[Sheet], named: str) -> tuple[Sheet, list[str]]:
+    """The sheet that is named, or the only one with a table."""
+    if named:
+        wanted = [one for one in sheets if one.name == named]
+        if len(sheets) == 1 and not wanted:
+            wanted = list(sheets)
+        if wanted:
+            return wanted[0], []
+    some = [one for one in sheets if _has_table(one)] or list(sheets)
+    if len(some) == 1 and not named:
+        others = len(sheets) > 1
+        return some[0], [f"sheet {some[0].name!r}: the only one with a table"] if others else []
+    raise InputError(
+        str(path),
+        place="sheets",
+        found=f"several: {', '.join(repr(one.name) for one in (sheets if named else some)[:12])}",
+        expected=f'one of them: --sheet "{some[0].name}"',
+    )
+
+
+def _has_table(sheet: Sheet) -> bool:
+    """Whether a sheet has numbers below each other in several columns, or below one name."""
+    lines = [[(one or "").strip() for one in line] for line in sheet.cells.head(400).rows()]
+    several = [line for line in lines if sum(map(bool, line)) > 1]
+    return len(several) > 1 and bool(_numeric_columns(several[1:]))
+
+
+def _refuse_fixed_width(path: Path, sheet: Sheet) -> None:
+    """Refuse a text whose fields stand below each other, with no sign between them."""
+    if sheet.kind != "text":
+        return
+    fields = [sum(map(bool, line)) for line in sheet.cells.rows()]
+    lines = ["".join(one or "" for one in line) for line in sheet.cells.rows() if any(line)]
+    alike = [number for number in fields if number > 1]
+    if len(lines) < 3 or 2 * len(alike) > len(lines):
+        return
+    parted = sum(
+        re.search(r"\d\s{2,}\S|\S\s{2,}-?\d|^\d{8,}\S*$", line) is not None for line in lines
+    )
+    if 2 * parted > len(lines):
+        raise InputError(
+            str(path),
+            found="lines without a sign between their fields: fixed width, with no layout that "
+            "says where a column begins",
+            expected="text with commas, semicolons, tabs or bars, or a codebook (DDI .xml) beside",
+        )
 
 
 def find_layout(lines: Sequence[Line], tail: Sequence[Line] = ()) -> Layout | None:
@@ -164,17 +263,3 @@ def _notes_below(lines: Sequence[Line], numeric: list[int]) -> int:
         elif several:
             break
     return number
-
-
-def delimiter_of(lines: Sequence[str], delimiters: Sequence[str]) -> str:
-    """The sign that parts most lines into the same number of fields, several of them."""
-    import csv
-
-    best, most = "", (0, 0)
-    for sign in delimiters:
-        widths = [len(one) for one in csv.reader(lines, delimiter=sign) if one]
-        usual = max(set(widths), key=lambda w: (widths.count(w), w), default=1)
-        score = (widths.count(usual) if usual > 1 else 0, usual)
-        if score > most:
-            best, most = sign, score
-    return best if most[0] >= len(lines) / 2 else ""

@@ -142,9 +142,9 @@ def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _
     found = _Columns(seen)
     for one in seen.columns:
         constant = one.number == 1 and len(one.present) == len(one.values) > FEW_ROWS
-        if one.name in gone or not one.number or (constant and one.name not in places):
+        if one.name in gone or not one.number:
             continue
-        kind = "keys" if one.name in places else _kind(one, seen)
+        kind = "keys" if constant or one.name in places else _kind(one, seen)
         getattr(found, kind).append(one)
     _numbers_that_are_codes(found)
     return found
@@ -163,7 +163,7 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
     if bool((numbers != numbers.round()).any()) or bool((numbers > 1e15).any()):
         return "fractions"
     if doubts.is_row_number(one):
-        return "others"
+        return "keys" if is_place(one) else "others"
     if single_years(one) or (OTHER_UNITS.search(one.says) and not THINGS.search(one.says)):
         return "keys" if one.number <= MOST_GROUPS else "others"
     few = one.number <= LEVELS and float(numbers.max()) < SMALL  # type: ignore[arg-type]
@@ -664,6 +664,7 @@ class _Rows:
         if not keys:
             return None
         key = min(keys, key=len)
+        self._refuse_counted_twice(key)
         groups = [one for one in key if self._is_group(one, key)]
         where = [one for one in key if one not in groups]
         if not where:
@@ -672,6 +673,18 @@ class _Rows:
         if len(where) == 1 and not self._may_be_place(where[0]):
             return None
         return self._found_places(chain), groups
+
+    def _refuse_counted_twice(self, key: Sequence[str]) -> None:
+        """Refuse levels with the same total in each of several groups: one event, two sides."""
+        for name in key:
+            if self.number([name], self.alive) > MOST_GROUPS:
+                continue
+            for other in key:
+                if other == name or name in self.told:
+                    continue
+                matrix, labels = self._crossed([name], [other])
+                if matrix.shape[1] >= 5:
+                    doubts_levels.refuse_levels_told(self.seen, name, labels, matrix)
 
     def _minimal(self, leaf: Sequence[str]) -> list[str]:
         key = [*leaf, *(one for one in self.varying() if one not in leaf)]

@@ -162,10 +162,10 @@ def read_counts(
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
     zeros may have no column. ``attributes`` stand in rows instead: a unit then has a row for each
-    of their combinations, and cells of columns leave them out. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; columns of which some are parts of
-    others are refused unless ``overlap`` says in how many a person may be counted; the rest is as
-    for ``TableOfPeople``.
+    of their combinations, and cells of columns leave them out. ``totals`` says what to do with
+    rows that look like totals by their code, ``sums`` with those that equal the sum of others;
+    columns of which some are parts of others are refused unless ``overlap`` says in how many a
+    person may be counted; the rest is as for ``TableOfPeople``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)

@@ -396,7 +396,7 @@ def _cut(file: TextFile, form: Format) -> TextFile:
             taken: list[bytes] = []
             reader = csv.reader(_taking(raw, taken), delimiter=delimiter)
             with suppress(csv.Error):
-                records = [row for row, _ in zip(reader, range(form.heading_lines), strict=False)]
+                records = list(islice(reader, form.heading_lines))  # zip would take one more
             raw.seek(at + sum(map(len, taken[: reader.line_num])))
             used = reader.line_num
         skipped = [raw.readline() for _ in range(form.lines_after_heading)]
