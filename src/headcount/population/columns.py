@@ -326,8 +326,10 @@ def levels_of(values: Iterable[str]) -> tuple[str, ...]:
 NO_COUNT = r"^(|\.{1,2}|[-–]|NA)$"
 """What stands in a table for a count of nobody, beside nothing at all."""
 
-WITHHELD = r"(?i)^(|[.…:*#•†‡§¶]+|[-–—]+|\(?[a-z]{1,2}\)?"
-    r"|n\.?/?a\.?|nan|null|[<≤] ?\d+|\([.…:*#<>\d -]*\))$"
+WITHHELD = (
+    r"(?i)^(|[.…:*#•†‡§¶]+|[-–—]+|\(?[a-z]{1,2}\)?|n\.?/?a\.?|nan|null|[<≤] ?\d+"
+    r"|\([.…:*#<>\d -]*\))$"
+)
 """The same, and what stands for a count that somebody withholds: x, (D), c, :, *, <5."""
 
 BlankCounts = Literal["refuse", "zero", "withheld"]
