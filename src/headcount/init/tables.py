@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
@@ -52,6 +53,9 @@ BOUNDS = 0.95
 
 CROSSED = 0.5
 """The share of all combinations of a group with the rest that stand in a table at least."""
+
+LARGER = 0.7
+"""Larger places are fewer than smaller ones, by this share at least."""
 
 MOST_CELLS = 300
 """Cells of the family of columns that is proposed."""
@@ -659,7 +663,11 @@ class _Rows:
         if self.told:
             told = [one for one in self.told if self.number([one], self.alive) > 1]
             leaf = told or list(self.told[-1:])
-            groups = [one for one in self._minimal(leaf) if one not in self.told]
+            key = self._minimal(leaf)
+            groups = [one for one in key if one not in self.told]
+            for one in groups:
+                if not self._is_group(one, key):
+                    self._refuse_again(leaf, one)
             return self._found_places(list(self.told)), groups
         if not keys:
             return None
@@ -673,6 +681,16 @@ class _Rows:
         if len(where) == 1 and not self._may_be_place(where[0]):
             return None
         return self._found_places(chain), groups
+
+    def _refuse_again(self, places: Sequence[str], apart: str) -> NoReturn:
+        doubts.refuse(
+            self.seen,
+            place="rows",
+            found=f"several rows of the same place ({doubts.listed(places)}), which differ in "
+            f"{apart!r}: smaller places, groups or dates?",
+            expected=f'--places "{",".join((*places, apart))}", if it is a place; --attributes '
+            f'"{apart}", if it parts people; or --only "{apart}=..."',
+        )
 
     def _refuse_counted_twice(self, key: Sequence[str]) -> None:
         """Refuse levels with the same total in each of several groups: one event, two sides."""
@@ -756,9 +774,13 @@ class _Rows:
             column = self.seen.column(one)
             if single_years(column) or not (is_place(column) or self._prefix(one, leaf)):
                 continue
-            if all(self._in_each(other, one) for other in above):
+            if all(self._in_each(other, one) for other in above) and self._is_larger(one, leaf):
                 above.append(one)
         return above
+
+    def _is_larger(self, one: str, leaf: str) -> bool:
+        """Whether a place holds several smaller ones, not one in another spelling."""
+        return self.number([one], self.alive) <= LARGER * self.number([leaf], self.alive)
 
     def _in_each(self, large: str, small: str) -> bool:
         return self.number([large, small], self.alive) == self.number([small], self.alive)
