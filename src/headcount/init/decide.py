@@ -161,15 +161,32 @@ def draft(
     )
     if kind == "wide":
         _fill_wide(made, every, told)
+        _refuse_unproved(made, told)
         return made
     _fill_attributes(made, inside, answers, told)
     doubts.refuse_coded_ages(made, told)
     if kind == "long":
         doubts_long.refuse_long(made, every, told)
+        _refuse_unproved(made, told)
     else:
         doubts_rows.refuse_rows(made, every, told)
     doubts.refuse_places(made, told)
     return made
+
+
+def _refuse_unproved(made: Draft, told: Told) -> None:
+    """Refuse a table of counts in which nothing adds up, unless somebody has said what it is."""
+    said = told.kind or told.count or told.universe or told.attributes is not None
+    if said or told.blank_counts:
+        return
+    counts = [made.count] if made.count else list(made.cells.levels_of if made.cells else ())
+    doubts.refuse(
+        made.look,
+        place="columns",
+        found=f"counts in {doubts.listed(counts)} that no total adds up, beside places in "
+        f"{doubts.listed(made.places.columns)}: do they count people, each of them once?",
+        expected=f"--kind {made.kind}, if they do; --not-counts, --universe or --count say which",
+    )
 
 
 def _by_sums(seen: SeenFile, told: Told, include: Mapping[str, object]) -> Counted | None:

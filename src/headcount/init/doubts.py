@@ -74,7 +74,7 @@ def listed(names: Sequence[str]) -> str:
 
 def says(text: str) -> str:
     """A name or value in small letters, words parted by blanks."""
-    return re.sub(r"[\s._\-()\[\]/,:]+", " ", text).strip().casefold()
+    return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", text).strip().casefold()
 
 
 def as_numbers(values: pl.Series, seen: SeenFile) -> pl.Series:
@@ -238,6 +238,7 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = T
         return
     constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
     words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    words += [(f"column {name!r}", THINGS.search(says(name))) for name in counts]
     heads = [one for one in seen.columns if alone and not RELATION.search(one.says)]
     words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
     words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]

@@ -76,7 +76,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
         return Arranged(own, chosen.name, tuple(notes))
     lines = chosen.cells.rows()
     _refuse_fixed_width(path, chosen)
-    layout = find_layout(lines, chosen.tail.rows())
+    layout = find_layout(lines, chosen.tail.rows(), text=chosen.kind == "text")
     if layout is None:
         raise InputError(
             str(path),
@@ -147,12 +147,18 @@ def _refuse_fixed_width(path: Path, sheet: Sheet) -> None:
         )
 
 
-def find_layout(lines: Sequence[Line], tail: Sequence[Line] = ()) -> Layout | None:
+def find_layout(
+    lines: Sequence[Line], tail: Sequence[Line] = (), *, text: bool = False
+) -> Layout | None:
     """The layout of a sheet, by its first lines and, if these are not all, its last ones.
 
-    Nothing if the rows begin in the first line: then there are no names.
+    Nothing if the rows begin in the first line: then there are no names. In a ``text`` a record
+    of several lines is followed by blank ones.
     """
     cells = [[(one or "").strip() for one in line] for line in lines]
+    heights = [1] * len(cells)
+    if text:
+        cells, heights = _records(cells)
     filled = [sum(map(bool, line)) for line in cells]
     if not any(number > 1 for number in filled):
         return Layout()
@@ -163,13 +169,29 @@ def find_layout(lines: Sequence[Line], tail: Sequence[Line] = ()) -> Layout | No
     if heading is None:
         return None
     first, last = heading
-    found = Layout(
-        lines_above=first,
+    last = _last_name(cells[first : last + 1]) + first
+    return Layout(
+        lines_above=sum(heights[:first]),
         heading_lines=last + 1 - first,
-        lines_after_heading=begin - last - 1,
-        lines_below=_notes_below(tail or cells[begin:], numeric),
+        lines_after_heading=sum(heights[last + 1 : begin]),
+        lines_below=_notes_below(tail or lines[sum(heights[:begin]) :], numeric),
     )
-    return _with_labels_apart(found, cells)
+
+
+def _records(cells: list[list[str]]) -> tuple[list[list[str]], list[int]]:
+    """Records, and on how many lines each of them stands."""
+    found: list[list[str]] = []
+    heights: list[int] = []
+    left = 0
+    for line in cells:
+        if left and not any(line):
+            left -= 1
+            heights[-1] += 1
+            continue
+        found.append([" ".join(one.split()) for one in line])
+        heights.append(1)
+        left = sum(one.count("\n") for one in line)
+    return found, heights
 
 
 def _numeric_columns(body: Sequence[Sequence[str]]) -> list[int]:
@@ -234,19 +256,11 @@ def _is_title(line: list[str], below: list[str]) -> bool:
     return sum(map(bool, line[1:])) < 2 and width > 3
 
 
-def _with_labels_apart(found: Layout, cells: list[list[str]]) -> Layout:
-    """The same, where the first line names all columns and others say it in more words."""
-    names = cells[found.lines_above]
-    others = cells[found.lines_above + 1 : found.lines_above + found.heading_lines]
-    own = [one for one in names if one]
-    whole = len(own) == max(map(len, cells)) or len(own) >= len(names) - 1
-    if not others or not whole or len(set(own)) < len(own):
-        return found
-    return replace(
-        found,
-        heading_lines=1,
-        lines_after_heading=found.lines_after_heading + found.heading_lines - 1,
-    )
+def _last_name(heading: list[list[str]]) -> int:
+    """The last line of names: the first, where it names all columns and others say it in words."""
+    own = [one for one in heading[0] if one]
+    whole = len(own) >= max(len(heading[0]), max(map(len, heading))) - 1
+    return 0 if whole and len(set(own)) == len(own) else len(heading) - 1
 
 
 def _notes_below(lines: Sequence[Line], numeric: list[int]) -> int:

@@ -140,7 +140,7 @@ class SeenColumn:
     def says(self) -> str:
         """The name in small letters, words parted by blanks."""
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
-        return re.sub(r"[\s._\-()\[\]/]+", " ", parted).strip().casefold()
+        return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", parted).strip().casefold()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

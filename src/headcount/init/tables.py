@@ -9,7 +9,7 @@ leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,6 +39,7 @@ from headcount.init.sums import (
 )
 from headcount.init.wide import WideCells, taken_apart
 from headcount.init.words import OTHER_UNITS, PERSONAL, POPULATION, THINGS
+from headcount.population.adding_up import is_partition
 from headcount.population.columns import WITHHELD
 from headcount.population.suspicious import says_total
 
@@ -313,9 +314,17 @@ def _without_total(
     if (ratio := _ratio(columns, whole)) is not None:
         _refuse_unbounded(columns, whole, people, sums)
         return _Family(whole, (whole,), (ratio,), 1)
+    levels = taken_apart(names)[0]
+    if len(people) == len(names) > 1 and levels and all(is_partition(own) for _, own in levels):
+        note = f"{doubts.listed(names)} part people: {_and(name for name, _ in levels)}"
+        return _Family(-1, tuple(range(len(names))), (note,), 0)
     if people == [whole] and len(names) == 1 and not columns.fractions:
         return _Family(whole, (whole,), (), 0)
     return None
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(names)
 
 
 def _ratio(columns: _Columns, whole: int) -> str | None:
@@ -630,9 +639,10 @@ class _Rows:
 
     def _only_reading(self, places: FoundPlaces, groups: Sequence[str]) -> bool:
         """Whether one count beside unique places and known groups leaves nothing else to read."""
-        (count,) = (self.columns.counts[k] for k in self.family.parts)
-        doubts.refuse_other_units(self.seen, [count.name])
-        named = POPULATION.search(count.says) is not None
+        counts = [self.columns.counts[k] for k in self.family.parts]
+        names = [one.name for one in counts]
+        doubts.refuse_other_units(self.seen, names)
+        named = any(POPULATION.search(one.says) for one in counts)
         column = self.seen.column(places.columns[-1])
         if self.columns.fractions or not (named or is_place(column) or self.told):
             return False
@@ -641,7 +651,8 @@ class _Rows:
         if self.alive.sum() < CROSSED * size:
             return False
         self.proved.append(
-            f"{count.name!r} is the only count, and each place and group stands in one row"
+            f"nothing else counts people than {doubts.listed(names)}, and each place and group "
+            "stands in one row"
         )
         return True
 
