@@ -9,7 +9,7 @@ leaves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -149,7 +149,9 @@ def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _
         constant = one.number == 1 and len(one.present) == len(one.values) > FEW_ROWS
         if one.name in gone or not one.number:
             continue
-        kind = "keys" if constant or one.name in places else _kind(one, seen)
+        kind = "keys" if one.name in places else _kind(one, seen)
+        if constant and kind == "counts":
+            kind = "levels"
         getattr(found, kind).append(one)
     _numbers_that_are_codes(found)
     return found
@@ -282,8 +284,9 @@ def _take_in_levels(columns: _Columns) -> None:
     both = [*columns.counts, *columns.levels]
     both.sort(key=lambda one: columns.seen.columns.index(one))
     used = {k for one in _sums(table_of(columns.seen, both)) for k in (one.total, *one.parts)}
+    named = not used and _part_people([one.name for one in both])
     for one in columns.levels:
-        if both.index(one) in used:
+        if named or both.index(one) in used:
             columns.counts.append(one)
         else:
             columns.keys.append(one)
@@ -314,17 +317,19 @@ def _without_total(
     if (ratio := _ratio(columns, whole)) is not None:
         _refuse_unbounded(columns, whole, people, sums)
         return _Family(whole, (whole,), (ratio,), 1)
-    levels = taken_apart(names)[0]
-    if len(people) == len(names) > 1 and levels and all(is_partition(own) for _, own in levels):
-        note = f"{doubts.listed(names)} part people: {_and(name for name, _ in levels)}"
+    if len(people) == len(names) and _part_people(names):
+        note = f"{doubts.listed(names)} are all there can be"
         return _Family(-1, tuple(range(len(names))), (note,), 0)
-    if people == [whole] and len(names) == 1 and not columns.fractions:
+    named = POPULATION.search(columns.counts[whole].says) is not None
+    if people == [whole] and (named or len(names) == 1):
         return _Family(whole, (whole,), (), 0)
     return None
 
 
-def _and(names: Iterable[str]) -> str:
-    return " and ".join(names)
+def _part_people(names: Sequence[str]) -> bool:
+    """Whether the names of columns are all there can be: both sexes, all ages."""
+    levels = taken_apart(list(names))[0] if len(names) > 1 else ()
+    return bool(levels) and all(is_partition(own) for _, own in levels)
 
 
 def _ratio(columns: _Columns, whole: int) -> str | None:
@@ -644,11 +649,12 @@ class _Rows:
         doubts.refuse_other_units(self.seen, names)
         named = any(POPULATION.search(one.says) for one in counts)
         column = self.seen.column(places.columns[-1])
-        if self.columns.fractions or not (named or is_place(column) or self.told):
+        vague = [o for o in self.columns.fractions if not OTHER_UNITS.search(o.says)]
+        if vague or not (named or is_place(column) or self.told):
             return False
         parts = [self.number([one], self.alive) for one in groups]
         size = self.number(places.columns, self.alive) * prod(parts)
-        if self.alive.sum() < CROSSED * size:
+        if not named and self.alive.sum() < CROSSED * size:
             return False
         self.proved.append(
             f"nothing else counts people than {doubts.listed(names)}, and each place and group "
