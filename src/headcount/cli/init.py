@@ -56,17 +56,19 @@ def init(
 ) -> None:
     """Look at a file and write a config, a list of places and a schema that run as they are.
 
-    Says what it decided and why, and ends with how many people it read in how many places: is that
-    right? On a terminal it waits for the answer. A reading that it cannot prove is refused, with
-    the option that decides it. It reads true values to decide, and writes no count of people into
-    any file. What is read from the data is marked so in the config.
+    Says what it decided and why, and shows the first rows, the places and the levels as they are
+    read, with true numbers of people, on standard output only. It ends with how many people it read
+    in how many places: is that right? On a terminal it waits for the answer. A reading that it
+    cannot prove is refused, with the option that decides it. It writes no count of people into any
+    file. What is read from the data is marked so in the config.
 
     Example: headcount init people.csv
     """
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, draft, write_draft
-    from headcount.init.read import how_many
+    from headcount.init.preview import preview
+    from headcount.init.read import people_of, size_of
     from headcount.population.population import is_it_right
 
     try:
@@ -92,10 +94,11 @@ def init(
     )
     person = _Person()
     made = draft(file, ask=person if asks else TakeProposals(), epsilon=epsilon, told=told)
-    size = how_many(made, told)
+    people = people_of(made, told)
+    size = size_of(people)
     if not as_json:
-        for note in made.notes:
-            typer.echo(f"  {note}")
+        for line in (*made.notes, *preview(made, people).lines()):
+            typer.echo(f"  {line}")
     if asks and person.choose(is_it_right(*size), ["yes", "no"], "") != "yes":
         raise ConfigError(
             str(file),

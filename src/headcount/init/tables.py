@@ -491,7 +491,8 @@ class _Rows:
     def _rank(self, name: str) -> tuple[bool, bool, bool]:
         """Which of two names of the same things is used: what was told, places, codes."""
         column = self.seen.column(name)
-        return name not in self.told, not is_place(column), any(" " in v for v in column.real[:50])
+        coded = all(any(map(str.isdigit, value)) for value in column.real[:50])
+        return name not in self.told, not is_place(column), not coded
 
     def keys(self) -> Iterator[tuple[str, ...]]:
         """Columns that tell rows apart, as few as may be, in several ways."""
