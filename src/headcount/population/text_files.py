@@ -39,12 +39,16 @@ class Beside:
         key         the column of the key in the table of people
         other_key   that in this table, if it has another name
         columns     those that are added; left out, all that the table of people does not have
+        encoding    that of the file, and
+        sheet       its sheet, if they are not those of the table of people
     """
 
     file: FilePath
     key: str
     other_key: str = ""
     columns: tuple[str, ...] = ()
+    encoding: str = ""
+    sheet: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +125,13 @@ class Format:
         """Whether it says where in the file the table stands."""
         lines = (self.lines_above, self.lines_after_heading, self.lines_below)
         return any(lines) or self.heading_lines != 1 or self.number_names
+
+    def of_table(self, one: Beside) -> Format:
+        """How a table beside is written."""
+        others = self.of_others
+        return replace(
+            others, encoding=one.encoding or others.encoding, sheet=one.sheet or others.sheet
+        )
 
     @property
     def of_others(self) -> Format:
