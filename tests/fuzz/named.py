@@ -270,9 +270,7 @@ def _laid_out(folder: Path) -> None:
     places = places.with_columns(home=pl.format("{}", pl.int_range(100, 100 + pl.len())))
     places.write_csv(folder / "places.csv")
     rows = people.join(places, on=["county", "tract"], maintain_order="left")
-    _write(
-        folder / "people.dat", *(f"{r['home']}{r['sex']}{r['age']:5}" for r in rows.to_dicts())
-    )
+    _write(folder / "people.dat", *(f"{r['home']}{r['sex']}{r['age']:5}" for r in rows.to_dicts()))
     fields = "".join(
         f'<var name="{name}"><location StartPos="{start}" EndPos="{end}"/></var>'
         for name, start, end in (("home", 1, 3), ("sex", 4, 4), ("age", 5, 9))

@@ -21,8 +21,8 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import InputError
 from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files
-from headcount.population.formats import kinds
 from headcount.population.columns import AttributeColumn
+from headcount.population.formats import kinds
 from headcount.population.microdata import SumsByKey, count_people, read_people
 from headcount.population.people_table import RowChoice, TableOfPeople
 from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of, table_digest

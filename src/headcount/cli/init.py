@@ -13,7 +13,10 @@ from headcount.cli.options import AsJson, print_json
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="A table: text, Parquet, Excel, Stata or SPSS.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="A table of any office, and tables or a codebook that belong to it."),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The config to write; by default here.")
     ] = None,
@@ -62,11 +65,17 @@ def init(
     cannot prove is refused, with the option that decides it. It writes no count of people into any
     file. What is read from the data is marked so in the config.
 
+    Of several files it finds which holds the people, and by which key the others belong to it:
+    households, places, labels of codes.
+
     Example: headcount init people.csv
     """
+    from dataclasses import replace
+
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, draft, write_draft
+    from headcount.init.beside import related
     from headcount.init.preview import preview
     from headcount.init.read import people_of, size_of
     from headcount.population.population import is_it_right
@@ -93,7 +102,14 @@ def init(
         sheet=sheet,
     )
     person = _Person()
-    made = draft(file, ask=person if asks else TakeProposals(), epsilon=epsilon, told=told)
+    answers = person if asks else TakeProposals()
+    file, notes = files[0], tuple[str, ...]()
+    if len(files) > 1:
+        all_of_them = related(files, ask=answers, key=key)
+        file, notes = all_of_them.main, all_of_them.notes
+        told = replace(told, form=all_of_them.form, key=all_of_them.key)
+    made = draft(file, ask=answers, epsilon=epsilon, told=told)
+    made.notes[:0] = notes
     people = people_of(made, told)
     size = size_of(people)
     if not as_json:

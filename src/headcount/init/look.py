@@ -210,9 +210,10 @@ def _seen(path: AnyTable, form: Format, encoding: str, delimiter: str) -> SeenFi
         _refuse_titles(path, header, form)
     header = list(dict.fromkeys(header))
     rows = read_rows(path, header, form=form)
-    frame = rows.frame.select(rows.frame[name].cast(pl.String) for name in header)
+    others = pl.all().exclude(pl.String).cast(pl.String)  # texts are trimmed already
+    frame = rows.frame.with_columns(trimmed(rows.frame.select(others))).select(header)
     form = replace(form, **_signs(frame, delimiter))  # type: ignore[arg-type]
-    rows = Rows(path, form, trimmed(frame), rows.at)
+    rows = Rows(path, form, frame, rows.at)
     labels = _value_labels(path, form)
     columns = tuple(
         SeenColumn(name, rows.frame[name], form, dict(labels.get(name, {}))) for name in header
@@ -261,6 +262,8 @@ def _size(number: str) -> float:
 def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:
     """The signs before decimals and between thousands, from columns of numbers that have them."""
     for name in frame.columns:
+        if not frame[name].str.contains(r"[.,'\s]").any():
+            continue  # numbers without a sign say nothing, and to list them takes longest
         values = frame[name].drop_nulls().unique().head(MOST_DISTINCT).to_list()
         numbers = [one for one in values if re.fullmatch(r"-?\d[\d.,'\s]*", one)]
         if len(numbers) < max(1, 0.9 * len(values)):

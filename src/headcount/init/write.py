@@ -12,6 +12,7 @@ from headcount.files import write_text_atomic
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft
 from headcount.population.formats.kinds import KNOWN
+from headcount.population.tables import header_of
 from headcount.population.text_files import PLAIN, Beside
 
 HEAD = """\
@@ -70,7 +71,7 @@ def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
         _format(made, config),
         _rows(made),
         _geography(made),
-        *(_attribute(one) for one in made.attributes),
+        *_attributes(made),
         _cells(made),
         _mechanism(made),
         _lines("[run]", _said(f"out = {_text(out)}", "publish release/ in it, never internal/")),
@@ -84,6 +85,8 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     assert isinstance(source, Path)  # what is in memory has no config
     lines = ["[population]", f'kind = "{kinds.get(made.kind, "microdata")}"']
     lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_path(source, config)}")
+    if (homes := _homes(made)) is not None:
+        lines.append(f"dwellings = {_path(homes.file, config)}")
     if made.key:
         lines.append(_said(f"key = {_text(made.key)}", "who shares it lives together"))
     if made.count:
@@ -108,9 +111,10 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
 
 def _format(made: Draft, config: Path) -> str:
     """All that is said of how files are written, where it is not what is said of none."""
-    form = made.look.form
+    form, homes = made.look.form, _homes(made)
     lines = []
-    if made.look.delimiter_found not in ("", ","):
+    # Each of several texts is parted by its own sign, which is found again.
+    if made.look.delimiter_found not in ("", ",") and not form.beside:
         lines.append(f"delimiter = {_text(made.look.delimiter_found)}")
     for key in ("encoding", "decimal", "thousands", "sheet"):
         if (value := getattr(form, key)) != getattr(PLAIN, key):
@@ -125,7 +129,7 @@ def _format(made: Draft, config: Path) -> str:
     if form.layout is not None:
         lines.append(_said(f"layout = {_path(form.layout, config)}", "says where columns are"))
     tables = [_lines("[population.format]", *lines)] if lines else []
-    return "\n".join([*tables, *(_beside(one, config) for one in form.beside)])
+    return "\n".join([*tables, *(_beside(one, config) for one in form.beside if one is not homes)])
 
 
 def _beside(one: Beside, config: Path) -> str:
@@ -133,9 +137,32 @@ def _beside(one: Beside, config: Path) -> str:
     lines.append(_said(f"key = {_text(one.key)}", "finds the row of a person or place there"))
     if one.other_key:
         lines.append(f"other_key = {_text(one.other_key)}")
+    for key in ("encoding", "sheet"):
+        if value := getattr(one, key):
+            lines.append(f"{key} = {_text(value)}")
     if one.columns:
         lines.append(f"columns = {_list(one.columns)}")
     return _lines(*lines)
+
+
+def _homes(made: Draft) -> Beside | None:
+    """The table of dwellings, where it is read as one: its key has one name in both tables."""
+    return next(
+        (
+            one
+            for one in made.look.form.beside
+            if made.kind == "dwellings"
+            and one.key == made.key
+            and not (one.other_key or one.encoding or one.sheet)
+        ),
+        None,
+    )
+
+
+def _of_dwellings(made: Draft) -> set[str]:
+    """The columns that the table of dwellings has."""
+    homes = _homes(made)
+    return set() if homes is None else {*header_of(homes.file, made.look.form.of_table(homes))}
 
 
 def _path(file: Path, config: Path) -> str:
@@ -169,8 +196,18 @@ def _geography(made: Draft) -> str:
     return _lines(*lines)
 
 
-def _attribute(one: Chosen) -> str:
-    lines = ["[[population.attribute]]", f"name = {_text(one.name)}"]
+def _attributes(made: Draft) -> list[str]:
+    theirs = _of_dwellings(made)
+    own = [one for one in made.attributes if one.column not in theirs]
+    of_homes = [one for one in made.attributes if one.column in theirs]
+    return [
+        *(_attribute(one, "attribute") for one in own),
+        *(_attribute(one, "dwelling_attribute") for one in of_homes),
+    ]
+
+
+def _attribute(one: Chosen, kind: str) -> str:
+    lines = [f"[[population.{kind}]]", f"name = {_text(one.name)}"]
     if one.column != one.name:
         lines.append(f"column = {_text(one.column)}")
     if one.bins:

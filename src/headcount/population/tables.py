@@ -417,7 +417,7 @@ class Additions:
         known, found = set(header), []
         for one in form.beside:
             present(str(path), [one.key], set(), header)
-            theirs = header_of(one.file, form.of_others)
+            theirs = header_of(one.file, form.of_table(one))
             other_key = one.other_key or one.key
             present(str(one.file), [other_key, *one.columns], set(), theirs)
             more = one.columns or tuple(c for c in theirs if c not in known and c != other_key)
@@ -459,7 +459,7 @@ _KEY = "\0key"
 def _joined(rows: Rows, beside: Beside, columns: Sequence[str], form: Format) -> pl.DataFrame:
     """The rows with columns of a table beside."""
     other_key = beside.other_key or beside.key
-    said = read_rows(beside.file, [other_key, *columns], form=form.of_others)
+    said = read_rows(beside.file, [other_key, *columns], form=form.of_table(beside))
     key = said.frame[other_key].cast(pl.String).alias(_KEY)
     problems = said.problems()
     problems.add(

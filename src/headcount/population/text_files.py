@@ -7,6 +7,7 @@ import codecs
 import csv
 import gzip
 import lzma
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BufferedReader, BytesIO, StringIO, TextIOWrapper
 from itertools import islice, takewhile
+from math import inf
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
 
@@ -39,12 +41,16 @@ class Beside:
         key         the column of the key in the table of people
         other_key   that in this table, if it has another name
         columns     those that are added; left out, all that the table of people does not have
+        encoding    that of the file, and
+        sheet       its sheet, if they are not those of the table of people
     """
 
     file: FilePath
     key: str
     other_key: str = ""
     columns: tuple[str, ...] = ()
+    encoding: str = ""
+    sheet: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +128,13 @@ class Format:
         lines = (self.lines_above, self.lines_after_heading, self.lines_below)
         return any(lines) or self.heading_lines != 1 or self.number_names
 
+    def of_table(self, one: Beside) -> Format:
+        """How a table beside is written."""
+        others = self.of_others
+        return replace(
+            others, encoding=one.encoding or others.encoding, sheet=one.sheet or others.sheet
+        )
+
     @property
     def of_others(self) -> Format:
         """How files beside the table are written: what is said of its own lines is not of theirs"""
@@ -177,7 +190,17 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x7
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 """Byte order marks, and what they mark."""
 
-_LIKELY = ("cp1252", "cp1250", "cp1251", "iso8859-2", "cp1253", "cp1254", "shift_jis", "gb18030")
+_LIKELY = (
+    *("cp1252", "cp1250", "cp1251", "iso8859-2", "cp1253", "cp1254"),
+    *("shift_jis", "cp949", "gb18030", "big5"),
+)
+_ASIAN = {
+    "shift_jis": ("shift_jis", 0x97),
+    "cp949": ("euc_kr", 0xC8),
+    "gb18030": ("gb2312", 0xD7),
+    "big5": ("big5", 0xC6),
+}
+"""For each the codec of its common characters, and the first byte of the last of these."""
 
 TooLarge = Callable[[int, int], InputError]
 """The error about a file of so many bytes that takes so many."""
@@ -396,7 +419,7 @@ def _cut(file: TextFile, form: Format) -> TextFile:
             taken: list[bytes] = []
             reader = csv.reader(_taking(raw, taken), delimiter=delimiter)
             with suppress(csv.Error):
-                records = list(islice(reader, form.heading_lines))  # zip would take one more
+                records = list(islice(reader, form.heading_lines))
             raw.seek(at + sum(map(len, taken[: reader.line_num])))
             used = reader.line_num
         skipped = [raw.readline() for _ in range(form.lines_after_heading)]
@@ -569,16 +592,58 @@ def _other_encoding(raw: bytes, *, whole: bool) -> str:
 
     # Only what is not ASCII tells encodings apart.
     lines = [line for line in raw.split(b"\n") if not line.isascii()]
-    telling = lines if whole or len(lines) == 1 else lines[:-1]
-    found = list(from_bytes(b"\n".join(telling), cp_isolation=list(_LIKELY), threshold=0.5))
-    best = min((one.chaos for one in found), default=1.0)
-    names = [
-        name
-        for one in found
-        if one.chaos <= best + 0.02
-        for name in (one.encoding, *one.could_be_from_charset)  # others read it the same way
-    ]
-    return "cp1252" if "cp1252" in names or not names else names[0]
+    telling = b"\n".join(lines if whole or len(lines) == 1 else lines[:-1])
+    odd = {one: _oddness(telling, one) for one in _LIKELY}
+    least = min(odd.values())
+    names = [one for one in _LIKELY if odd[one] <= least + 0.02]
+    if names[0] == "cp1252" or len(names) == 1:
+        return names[0]
+    found = from_bytes(telling, cp_isolation=names, threshold=0.5).best()
+    return names[0] if found is None or found.encoding not in names else found.encoding
+
+
+MIXED, RARE = 1.0, 0.5
+
+
+def _oddness(raw: bytes, encoding: str) -> float:
+    """How odd a text would be in an encoding, for each character that is not ASCII.
+
+    Odd are signs within words, capitals after small letters, words in two scripts, two accents in a
+    row, and characters that are rare in the language that is written so.
+    """
+    try:
+        text = raw.decode(encoding)
+    except UnicodeError:
+        return inf
+    odd = number = 0.0
+    for before, one, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        if one.isascii():
+            continue
+        number += 1
+        if encoding in _ASIAN:
+            odd += RARE * _is_rare(one, encoding) + MIXED * (before.isascii() and before.isalpha())
+        elif not one.isalpha():
+            odd += MIXED * (before.isalpha() or after.isalpha()) + RARE * (not one.isprintable())
+        else:
+            latin = "LATIN" in unicodedata.name(one, "")
+            odd += MIXED * (before.islower() and one.isupper())
+            odd += MIXED * (
+                not latin
+                and (before + after).strip(" ").isascii()
+                and any(map(str.isalpha, before + after))
+            )
+            odd += RARE * (latin and not before.isascii() and before.isalpha())
+    return odd / max(number, 1)
+
+
+def _is_rare(one: str, encoding: str) -> bool:
+    """Whether a character is none of those that a language's own standard puts first."""
+    codec, most = _ASIAN[encoding]
+    try:
+        lead = one.encode(codec)[0]
+    except UnicodeError:
+        return True
+    return lead > most or (encoding == "cp949" and not "\uac00" <= one <= "\ud7a3")
 
 
 def _decodes(raw: bytes) -> bool:

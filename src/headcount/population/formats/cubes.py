@@ -85,6 +85,7 @@ def _keywords(text: str, name: str) -> tuple[Keywords, str]:
         if not found["language"]:
             said.setdefault((key, about), value[1])
         at = value.end()
+    at = len(text) - len(text[at:].lstrip())
     line = text.count("\n", 0, at) + 1
     raise InputError(
         name,

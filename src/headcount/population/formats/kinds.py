@@ -127,14 +127,15 @@ class Stored:
         try:
             with zipped(self.path) as archive:
                 return BytesIO(archive.read(member_of(self.path, self.member)))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise damaged(self.name, error) from None
 
 
-_DAMAGE = (
+DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, NotImplementedError),
-    *(RuntimeError, ValueError),
+    *(RuntimeError, ValueError, TypeError, KeyError, OverflowError, MemoryError),
 )
+"""What readers stumble over in damaged files."""
 GEO = re.compile(r"(^|/)[a-z]{2}geo20[0-9]{2}\.u?pl$", re.IGNORECASE)
 """The geographic header of a summary file."""
 
@@ -219,7 +220,7 @@ def _entries(stored: Stored) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(source) as archive:
             return archive.infolist()
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise damaged(stored.name, error, "a zip file or a sheet") from None
 
 

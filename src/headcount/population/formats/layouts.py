@@ -280,6 +280,7 @@ def _pointed(values: pl.Series, one: Field) -> pl.Series:
     digits = values.str.zfill(one.decimals + 1)
     whole = digits.str.contains(r"^-?\d+$").fill_null(False)
     pointed = digits.str.replace(rf"^(-?\d+)(\d{{{one.decimals}}})$", "${1}.${2}")
+    pointed = pointed.str.replace(r"^(-?)0+(\d)", "${1}${2}")
     return pl.select(pl.when(whole).then(pointed).otherwise(values)).to_series().alias(one.name)
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from headcount.errors import InputError, one_of
 from headcount.population.formats.content import Content, Stated, as_text, whole_text
 from headcount.population.formats.kinds import (
+    DAMAGE,
     SAS,
     Kind,
     Stored,
@@ -151,7 +152,7 @@ def merged_cells(stored: Stored, form: Format) -> tuple[Merged, ...]:
     """
     names = _book(stored).sheet_names
     number = names.index(form.sheet) if form.sheet in names else 0
-    with suppress(zipfile.BadZipFile, KeyError, OSError, ValueError), _archive(stored) as archive:
+    with suppress(*DAMAGE), _archive(stored) as archive:
         own = _sheet_file(archive, number)
         found: set[Merged] = set()
         for piece in _pieces(archive, own) if own else ():
@@ -239,11 +240,8 @@ def _refuse_large(stored: Stored, _: tuple[int, int, int]) -> None:
                         found=f"a sheet as far as row {rows:,} and column {columns:,}",
                         expected=fitting(most, CELL * rows * columns),
                     )
-    except (zipfile.BadZipFile, *_BROKEN) as error:
+    except DAMAGE as error:
         raise damaged(name, error, "an Excel file") from None
-
-
-_BROKEN = (OSError, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
 
 
 # --- statistics programs ---------------------------------------------------------------------
@@ -302,7 +300,7 @@ def _statistics(path: Path, name: str, kind: Kind, **options: Any) -> Any:
         options.setdefault("apply_value_formats", False)
     try:
         return read(path, **options)
-    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, OSError) as error:
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, *DAMAGE) as error:
         raise damaged(name, error, "a Stata, SPSS or SAS file") from None
 
 

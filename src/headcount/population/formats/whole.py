@@ -10,6 +10,7 @@ from headcount.errors import InputError, one_of
 from headcount.population.formats import cubes, layouts, office, r, summary
 from headcount.population.formats.content import Content, as_text
 from headcount.population.formats.kinds import (
+    DAMAGE,
     Kind,
     Stored,
     damaged,
@@ -19,6 +20,8 @@ from headcount.population.formats.kinds import (
 )
 from headcount.population.text_files import Format, TextFile, text_of
 from headcount.processes import memory_limit
+
+_POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 INSIDE = ": "
 """Between a file of a zip and a sheet in it."""
@@ -132,7 +135,7 @@ def _text(stored: Stored, form: Format) -> Content:
     text = text_in(stored, form)
     try:
         frame = text.scan().collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except _POLARS as error:
         raise damaged(stored.name, error) from None
     return Content(frame=frame, header=text.header)
 
@@ -143,7 +146,6 @@ def _arrow(stored: Stored, kind: Kind) -> Content:
     from pyarrow import feather, ipc, parquet
 
     raw = pa.BufferReader(stored.content())
-    broken = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
     try:
         if kind == "parquet":
             table = parquet.read_table(raw)
@@ -157,7 +159,12 @@ def _arrow(stored: Stored, kind: Kind) -> Content:
         names = [one.name for one in table.schema]
         table = table.rename_columns([f"{n}" for n in range(len(names))])
         frame = pl.from_arrow(table)
-    except (*broken, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+    except (
+        pa.ArrowException,
+        *DAMAGE,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ) as error:
         raise damaged(stored.name, error) from None
     assert isinstance(frame, pl.DataFrame)
     flat = [one for one in frame if not one.dtype.is_nested()]
