@@ -102,11 +102,12 @@ class Chosen:
 
 def single_years(column: SeenColumn) -> bool:
     """Whether a column holds years of age, one by one."""
-    if _AGE_GROUP.search(column.says):
+    if not _AGE.match(column.says) or _AGE_GROUP.search(column.says):
+        return False
+    if column.number <= FEW_AGES and len(column.present) >= MANY_ROWS:
         return False
     oldest = oldest_of(column)
-    few = column.number <= FEW_AGES and len(column.present) >= MANY_ROWS
-    return oldest is not None and oldest <= OLDEST and bool(_AGE.match(column.says)) and not few
+    return oldest is not None and oldest <= OLDEST
 
 
 def oldest_of(column: SeenColumn) -> int | None:

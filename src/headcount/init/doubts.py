@@ -106,7 +106,7 @@ def refuse_odd_lines(seen: SeenFile) -> None:
             expected="one table in a file",
         )
     labels = [one.name for one in seen.columns if _label_above_numbers(one)]
-    numeric = [one for one in seen.columns if one.name in labels or one.whole or one.decimal]
+    numeric = [one for one in seen.columns if one.name in labels or one.numeric] if labels else []
     if labels and 2 * len(labels) >= len(numeric):
         refuse(
             seen,
@@ -236,9 +236,10 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = T
     """
     if any(POPULATION.search(one.says) for one in seen.columns):
         return
-    constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
+    few = [one for one in seen.columns if one.number <= 2 and not one.numeric]
+    constant = [one.real[0] for one in few if len(one.real) == 1]
     words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
-    words += [(f"column {name!r}", THINGS.search(says(name))) for name in counts]
+    words += [(f"column {name!r}", THINGS.search(says(name))) for name in counts if alone]
     heads = [one for one in seen.columns if alone and not RELATION.search(one.says)]
     words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
     words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]

@@ -49,6 +49,9 @@ LEVELS, SMALL, MANY_ROWS = 30, 1000, 40
 FEW_ROWS = 4
 """In no more rows a count may be the same in all."""
 
+LARGEST = 1e15
+"""No count is larger."""
+
 BOUNDS = 0.95
 """The share of rows in which everybody is at least as many as any part."""
 
@@ -159,21 +162,24 @@ def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> _
 
 def _kind(one: SeenColumn, seen: SeenFile) -> str:
     """What the values of one column allow."""
-    rest = one.present.filter(~one.are_numbers)
-    if not (one.numeric or one.withheld) or not rest.str.contains(WITHHELD).all():
+    numbers = doubts.as_numbers(one.present, seen)
+    if numbers.null_count():
+        rest = one.present.filter(~one.are_numbers)
+        if not (one.numeric or one.withheld) or not rest.str.contains(WITHHELD).all():
+            return "keys"
+        numbers = numbers.drop_nulls()
+    if one.present.str.contains(r"^(0\d|\+)").any() or not len(numbers):
         return "keys"
-    numbers = doubts.as_numbers(one.present, seen).drop_nulls()
-    if one.present.str.contains(r"^(0\d|\+)").any():
-        return "keys"
-    if not len(numbers) or bool((numbers < 0).any()):
+    least, most = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+    if least < 0:
         return "others"
-    if bool((numbers != numbers.round()).any()) or bool((numbers > 1e15).any()):
+    if most > LARGEST or bool((numbers != numbers.round()).any()):
         return "fractions"
-    if doubts.is_row_number(one):
-        return "keys" if is_place(one) else "others"
+    if least in (0, 1) and most - least == one.number - 1 == len(one.values) - 1 > 1:
+        return "keys" if is_place(one) else "others"  # it numbers the rows
     if single_years(one) or (OTHER_UNITS.search(one.says) and not THINGS.search(one.says)):
         return "keys" if one.number <= MOST_GROUPS else "others"
-    few = one.number <= LEVELS and float(numbers.max()) < SMALL  # type: ignore[arg-type]
+    few = one.number <= LEVELS and most < SMALL
     return "levels" if few and len(one.values) >= MANY_ROWS else "counts"
 
 
@@ -310,7 +316,7 @@ def _without_total(
     families = equal_families(table)
     if families:
         best = max(families, key=lambda one: (_known([names[k] for k in one]), len(one)))
-        doubts.refuse_other_units(columns.seen, [names[k] for k in best], alone=False)
+        doubts.refuse_other_units(columns.seen, [names[k] for k in best])
         said = "; ".join(_listed(names, one) for one in families)
         note = f"{len(families)} families of columns have the same sum in every row: {said}"
         return _Family(-1, best, (note, f"used: {_listed(names, best)}"), len(families))
