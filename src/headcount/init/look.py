@@ -90,7 +90,8 @@ class SeenColumn:
     @cached_property
     def real(self) -> list[str]:
         """The different values without missing ones and totals."""
-        return [one for one in self.distinct if one not in (*self.missing, *self.totals)]
+        gone = {*self.missing, *self.totals}
+        return [one for one in self.distinct if one not in gone]
 
     @cached_property
     def whole(self) -> bool:

@@ -179,6 +179,8 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
         return "keys" if is_place(one) else "others"  # it numbers the rows
     if single_years(one) or (OTHER_UNITS.search(one.says) and not THINGS.search(one.says)):
         return "keys" if one.number <= MOST_GROUPS else "others"
+    if is_place(one) and not POPULATION.search(one.says):
+        return "keys"
     few = one.number <= LEVELS and most < SMALL
     return "levels" if few and len(one.values) >= MANY_ROWS else "counts"
 
