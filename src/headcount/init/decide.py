@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount.errors import InputError, did_you_mean
 from headcount.geography.geography import CodeColumns, GeographySource, Prefixes, build_geography
-from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
+from headcount.init import doubts, doubts_levels, doubts_long, doubts_rows, doubts_wide
 from headcount.init.attributes import (
     Chosen,
     attribute_name,
@@ -453,7 +453,7 @@ def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str], tol
         return
     if digits(counts[rows]) < SURE * len(rows):  # small numbers may add up by chance
         if told.kind is None:
-            doubts_wide.refuse_large(made.look, codes[0], column=column)
+            doubts_levels.refuse_large(made.look, codes[0], column=column)
         made.keep_sums = True
         return
     made.exclude[column] = [*made.exclude.get(column, []), *codes]

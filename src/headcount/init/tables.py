@@ -39,7 +39,7 @@ from headcount.init.sums import (
 )
 from headcount.init.wide import WideCells, taken_apart
 from headcount.init.words import OTHER_UNITS, PERSONAL, POPULATION, THINGS
-from headcount.population.adding_up import is_partition
+from headcount.population.adding_up import is_partition, sort_of
 from headcount.population.columns import WITHHELD
 from headcount.population.suspicious import says_total
 
@@ -60,6 +60,9 @@ CROSSED = 0.5
 
 LARGER = 0.7
 """Larger places are fewer than smaller ones, by this share at least."""
+
+FEWEST_PLACES = 10
+"""Places of which neither a name nor a person says that they are some."""
 
 MOST_CELLS = 300
 """Cells of the family of columns that is proposed."""
@@ -697,7 +700,7 @@ class _Rows:
             return self._found_places(list(self.told)), groups
         if not keys:
             return None
-        key = min(keys, key=len)
+        key = list(min(keys, key=len))
         self._refuse_counted_twice(key)
         groups = [one for one in key if self._is_group(one, key)]
         where = [one for one in key if one not in groups]
@@ -705,6 +708,8 @@ class _Rows:
             return self._one_place(groups)
         chain = [*self._chain(where), *where] if len(where) == 1 else self._by_size(where)
         if len(where) == 1 and not self._may_be_place(where[0]):
+            if self.family.sums or self.proved:
+                self._refuse_unknown_place(where[0])
             return None
         return self._found_places(chain), groups
 
@@ -729,6 +734,15 @@ class _Rows:
                 matrix, labels = self._crossed([name], [other])
                 if matrix.shape[1] >= 5:
                     doubts_levels.refuse_levels_told(self.seen, name, labels, matrix)
+
+    def _refuse_unknown_place(self, name: str) -> NoReturn:
+        doubts.refuse(
+            self.seen,
+            place=f"column {name!r}",
+            found="values that tell rows apart: places, or groups of people? No column of places "
+            "is known",
+            expected=f'--places "{name}", if they are places; else the columns that say where',
+        )
 
     def _minimal(self, leaf: Sequence[str]) -> list[str]:
         key = [*leaf, *(one for one in self.varying() if one not in leaf)]
@@ -783,19 +797,20 @@ class _Rows:
         )
 
     def _may_be_place(self, name: str) -> bool:
-        """Whether a column that tells rows apart may hold places, not groups or dates."""
+        """Whether a column that tells rows apart holds places: by its name, or by their number."""
         column = self.seen.column(name)
-        if PERSONAL.search(column.says) and not is_place(column) and not self.proved:
-            return False
-        if is_place(column):
+        if is_place(column) or name in self.told:
             return True
+        some = column.real[:50]
+        levels = sort_of(some) == "age" and not all(map(str.isdigit, some))
         one = chosen(column, "x", totals=True)
-        return not is_of_people(one) and self.number([name], self.alive) >= 2
+        many = self.number([name], self.alive) >= FEWEST_PLACES
+        return many and not levels and not is_of_people(one) and not PERSONAL.search(column.says)
 
     def _chain(self, where: Sequence[str]) -> list[str]:
         """Larger places that hold the smaller ones, from the top down."""
         (leaf,) = where
-        above = []
+        above: list[str] = []
         for one in sorted(self._above(leaf, where), key=lambda one: self.number([one], self.alive)):
             column = self.seen.column(one)
             if single_years(column) or not (is_place(column) or self._prefix(one, leaf)):
@@ -815,7 +830,7 @@ class _Rows:
         both = self.seen.frame.select(a=one, b=leaf).filter(pl.Series(self.alive)).drop_nulls()
         if not both.height or both["a"].str.len_chars().n_unique() > 1:
             return False
-        return both.select(pl.col("b").str.starts_with(pl.col("a")).all()).item()
+        return bool(both.select(pl.col("b").str.starts_with(pl.col("a")).all()).item())
 
     def _by_size(self, names: Sequence[str]) -> list[str]:
         return sorted(names, key=lambda one: self.number([one], self.alive))
