@@ -184,8 +184,9 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
         return "keys" if one.number <= MOST_GROUPS else "others"
     if is_place(one) and not POPULATION.search(one.says):
         return "keys"
-    few = one.number <= LEVELS and most < SMALL
-    return "levels" if few and len(one.values) >= MANY_ROWS else "counts"
+    few = one.number <= LEVELS and most < SMALL and len(one.values) >= MANY_ROWS
+    codes = most < 10 and 4 * one.number <= len(one.values)
+    return "levels" if few or codes else "counts"
 
 
 def _numbers_that_are_codes(found: _Columns) -> None:
@@ -662,6 +663,8 @@ class _Rows:
         named = any(POPULATION.search(one.says) for one in counts)
         column = self.seen.column(places.columns[-1])
         vague = [o for o in self.columns.fractions if not OTHER_UNITS.search(o.says)]
+        used = (*places.columns, *groups)
+        vague += [o for o in self.columns.levels if o.name not in used and o.number > 1]
         if vague or not (named or is_place(column) or self.told):
             return False
         parts = [self.number([one], self.alive) for one in groups]
