@@ -124,8 +124,7 @@ def init(
     config = out or Path(config_name(file))
     written = write_draft(made, config, overwrite=overwrite)
     if as_json:
-        people, units = size
-        found = {"people": people, "places": units}
+        found = dict(zip(("people", "places"), size, strict=True))
         print_json(
             {"config": config, "written": [*map(str, written)], "decided": made.notes} | found
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Ints, Ints32
 from headcount.init.decide import Draft
 from headcount.population import Population
 
@@ -68,10 +68,11 @@ def preview(made: Draft, people: Population) -> Preview:
     return Preview(tuple(columns), rows, _places(people, counts), levels)
 
 
-def _sums(codes: Ints, counts: Ints, size: int) -> list[int]:
+def _sums(codes: Ints | Ints32, counts: Ints, size: int) -> list[int]:
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, codes, counts)
-    return [int(one) for one in sums]
+    found: list[int] = sums.tolist()
+    return found
 
 
 def _places(
@@ -81,9 +82,9 @@ def _places(
     found = []
     for level in tree.levels[1:]:
         own = tree.ancestors(level, of=tree.leaf)[people.unit]
-        sums = np.array(_sums(own, counts, tree.size(level)))
-        largest = np.argsort(-sums, kind="stable")[:SHOWN]
+        sums = _sums(own, counts, tree.size(level))
+        largest = sorted(range(len(sums)), key=lambda k: -sums[k])[:SHOWN]
         names = tree.units[tree.depth(level)]
-        some = tuple((str(names[k]), int(sums[k])) for k in largest)
+        some = tuple((str(names[k]), sums[k]) for k in largest)
         found.append((level, tree.size(level), some))
     return tuple(found)

@@ -125,7 +125,8 @@ def _candidates(counts: Ints) -> Iterator[tuple[int, list[int]]]:
 def marks_of(counts: Ints) -> Marks:
     """One number for each column, which add up where the columns do in every row."""
     weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
-    return (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
+    marks: Marks = (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
+    return marks
 
 
 def trees(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:

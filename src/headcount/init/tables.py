@@ -628,7 +628,7 @@ class _Rows:
         if not (self.family.sums or self.proved or self._only_reading(places, groups)):
             return None
         self._refuse_leftovers(places, groups)
-        named = total_rows(self.seen.frame, places.columns).to_numpy()
+        named: Flags = total_rows(self.seen.frame, places.columns).to_numpy()
         places = replace(places, totals=bool((named & ~self.alive).any()))
         if (named & self.alive).any():
             return None  # asked about as rows without a place
@@ -703,7 +703,7 @@ class _Rows:
             return self._found_places(list(self.told)), groups
         if not keys:
             return None
-        key = list(min(keys, key=len))
+        key = min(map(list, keys), key=len)
         self._refuse_counted_twice(key)
         groups = [one for one in key if self._is_group(one, key)]
         where = [one for one in key if one not in groups]
