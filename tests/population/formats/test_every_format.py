@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -169,7 +170,10 @@ def test_json_stat_of_both_versions(tmp_path: Path) -> None:
 
 def test_labels_of_columns_and_of_codes(tmp_path: Path) -> None:
     frame = pl.DataFrame({"sex": [1.0, 2.0], "age": [4.0, 5.0]})
-    about = {"column_labels": {"sex": "Sex of person"}, "variable_value_labels": {"sex": {1: "f"}}}
+    about: dict[str, Any] = {
+        "column_labels": {"sex": "Sex of person"},
+        "variable_value_labels": {"sex": {1: "f"}},
+    }
     pyreadstat.write_sav(frame, tmp_path / "a.sav", **about)
     pyreadstat.write_dta(frame, tmp_path / "a.dta", **about)
     for name in ("a.sav", "a.dta"):

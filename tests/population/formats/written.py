@@ -150,7 +150,10 @@ R_HEAD = b"X\n" + struct.pack(">iiii", 3, 0x40300, 0x30500, 5) + b"UTF-8"
 
 
 def rds(pack: Callable[[bytes], bytes]) -> Writer:
-    return lambda path, frame: path.write_bytes(pack(R_HEAD + r_frame(frame))) and None
+    def write(path: Path, frame: pl.DataFrame) -> None:
+        path.write_bytes(pack(R_HEAD + r_frame(frame)))
+
+    return write
 
 
 def rda(path: Path, frame: pl.DataFrame) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from headcount.population.formats import cubes, layouts, office, r, summary
 from headcount.population.formats.content import Content, as_text
 from headcount.population.formats.kinds import (
     DAMAGE,
+    KNOWN,
     Kind,
     Stored,
     damaged,
@@ -18,7 +20,7 @@ from headcount.population.formats.kinds import (
     members,
     too_large,
 )
-from headcount.population.text_files import Format, TextFile, text_of
+from headcount.population.text_files import Format, TextFile, distinct, text_of
 from headcount.processes import memory_limit
 
 _POLARS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -54,8 +56,6 @@ def locate(path: Path, sheet: str) -> tuple[Stored, str]:
 
 def tables_of(path: Path) -> list[str]:
     """The files of a zip that may hold tables: those with a known ending that is no codebook's."""
-    from headcount.population.formats.kinds import KNOWN
-
     own = [one for one in members(path) if one.lower().endswith(KNOWN)]
     return [one for one in own if not one.lower().endswith(("_codebook.txt", "readme.txt", ".zip"))]
 
@@ -82,8 +82,6 @@ def read_stored(stored: Stored, kind: Kind, form: Format, sheet: str) -> Content
 
 
 def _with(form: Format, sheet: str) -> Format:
-    from dataclasses import replace
-
     return form if form.sheet == sheet else replace(form, sheet=sheet)
 
 
@@ -169,8 +167,6 @@ def _arrow(stored: Stored, kind: Kind) -> Content:
     assert isinstance(frame, pl.DataFrame)
     flat = [one for one in frame if not one.dtype.is_nested()]
     kept = [names[int(one.name)] for one in flat]
-    from headcount.population.text_files import distinct
-
     made = [as_text(one, stored.name).alias(n) for one, n in zip(flat, distinct(kept), strict=True)]
     return Content(frame=pl.DataFrame(made), header=kept)
 
