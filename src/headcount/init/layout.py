@@ -258,8 +258,10 @@ def _is_title(line: list[str], below: list[str]) -> bool:
 
 def _last_name(heading: list[list[str]]) -> int:
     """The last line of names: the first, where it names all columns and others say it in words."""
-    own = [one for one in heading[0] if one]
-    whole = len(own) >= max(len(heading[0]), max(map(len, heading))) - 1
+    first, others = heading[0], heading[1:]
+    own = [one for one in first if one]
+    more = [k for line in others for k, name in enumerate(line) if name]
+    whole = all(k < len(first) and first[k] for k in more)
     return 0 if whole and len(set(own)) == len(own) else len(heading) - 1
 
 

@@ -114,7 +114,7 @@ def _format(made: Draft, config: Path) -> str:
     form, homes = made.look.form, _homes(made)
     lines = []
     # Each of several texts is parted by its own sign, which is found again.
-    if made.look.delimiter_found not in ("", ",") and not form.beside:
+    if form.delimiter or (made.look.delimiter_found not in ("", ",") and not form.beside):
         lines.append(f"delimiter = {_text(made.look.delimiter_found)}")
     for key in ("encoding", "decimal", "thousands", "sheet"):
         if (value := getattr(form, key)) != getattr(PLAIN, key):
