@@ -135,9 +135,7 @@ def _refuse_fixed_width(path: Path, sheet: Sheet) -> None:
     alike = [number for number in fields if number > 1]
     if len(lines) < 3 or 2 * len(alike) > len(lines):
         return
-    parted = sum(
-        re.search(r"\d\s{2,}\S|\S\s{2,}-?\d|^\d{8,}\S*$", line) is not None for line in lines
-    )
+    parted = sum(_PARTED.search(line) is not None for line in lines)
     if 2 * parted > len(lines):
         raise InputError(
             str(path),

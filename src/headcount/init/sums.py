@@ -15,10 +15,9 @@ from math import log10
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 
 Marks = NDArray[np.uint64]
-Flags = NDArray[np.bool_]
 
 SURE = 6.0
 """Digits that must agree, beside those that a search among many sums makes agree by chance."""

@@ -19,7 +19,7 @@ from typing import NoReturn
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.init import doubts, doubts_levels
 from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
 from headcount.init.look import SeenColumn, SeenFile
@@ -27,7 +27,6 @@ from headcount.init.places import FoundPlaces, is_place, total_rows
 from headcount.init.sums import (
     MOSTLY,
     SURE,
-    Flags,
     RowTotals,
     Sum,
     Table,
@@ -447,7 +446,7 @@ class _Rows:
         table = columns.table
         used = [family.whole] if family.whole >= 0 else list(family.parts)
         self.people = table.counts[:, used].sum(axis=1)
-        self.there = table.there[:, [*used, *family.parts]].all(axis=1)
+        self.there: Flags = np.all(table.there[:, [*used, *family.parts]], axis=1)
         self.alive = np.ones(len(self.people), dtype=bool)
         self.proved: list[str] = []
         self.totalled: set[str] = set()
@@ -466,8 +465,10 @@ class _Rows:
 
     def number(self, names: Sequence[str], rows: Flags) -> int:
         """How many combinations of values there are."""
+        if rows is not self.alive:
+            return len(np.unique(self.group(names)[rows]))
         key = (frozenset(names), int(rows.sum()))  # rows are only ever taken out
-        if key not in self.numbers or rows is not self.alive:
+        if key not in self.numbers:
             self.numbers[key] = len(np.unique(self.group(names)[rows]))
         return self.numbers[key]
 
