@@ -59,11 +59,12 @@ _THINGS = (
     r"|sterbefälle|income|wages?|salary|earnings|money|revenue|gdp|density|dichte|rate|ratio|index"
     r"|percent\w*|pct|shares?|anteil|prozent|proportion"
 )
-THINGS = re.compile(rf"(^| )({_THINGS}|{'|'.join(_LISTS['things'])})( |$)|%")
+_THINGS = "|".join([_THINGS, *_LISTS["things"]])
+THINGS = re.compile(rf"(^| )({_THINGS})( |$)|%")
 """Households, homes, events, money and shares: no people."""
 
 OTHER_UNITS = re.compile(
-    rf"(^| )({_THINGS}|{'|'.join(_LISTS['things'])}|area\w*|aland|awater|water|land|sq ?km|km ?2|km|sqmi|acres|ha|costs?|price"
+    rf"(^| )({_THINGS}|area\w*|aland|awater|water|land|sq ?km|km ?2|km|sqmi|acres|ha|costs?|price"
     r"|median|mean|average|avg|prop|lat|lon|long|lng|latitude|longitude|x|y|objectid|fid|id|gid"
     r"|codes?|fips|year|units?|fläche|superficie|oppervlakte|areal|shape\w*)( |$)|%|€|\$|£"
 )
