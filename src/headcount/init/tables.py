@@ -22,6 +22,7 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.init import doubts, doubts_levels
 from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
+from headcount.init.counts import called_count
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import FoundPlaces, is_place, total_rows
 from headcount.init.sums import (
@@ -140,6 +141,7 @@ def counted(seen: SeenFile, places: Sequence[str] = (), gone: Sequence[str] = ()
     if seen.frame.height < 2:
         return None
     columns = _sorted_out(seen, places, gone)
+    _take_in_levels(columns)
     if not columns.counts:
         return None
     family = _everybody(columns)
@@ -183,6 +185,8 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
         return "keys" if one.number <= MOST_GROUPS else "others"
     if is_place(one) and not POPULATION.search(one.says):
         return "keys"
+    if called_count(one):
+        return "counts"
     few = one.number <= LEVELS and most < SMALL and len(one.values) >= MANY_ROWS
     codes = most < 10 and 4 * one.number <= len(one.values)
     return "levels" if few or codes else "counts"
@@ -248,7 +252,6 @@ class _Family:
 
 def _everybody(columns: _Columns) -> _Family | None:
     """The columns that count everybody, if sums show which they are."""
-    _take_in_levels(columns)
     table = columns.table
     sums = _sums(table)
     names = [one.name for one in columns.counts]
