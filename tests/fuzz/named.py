@@ -263,6 +263,30 @@ def _difference(folder: Path) -> None:
     (folder / "one.toml").write_text((folder / "one.toml").read_text() + attack)
 
 
+def _laid_out(folder: Path) -> None:
+    """People of fixed width with a codebook, and whose places stand in a table of their own."""
+    people = pl.read_csv(folder / "people.csv", infer_schema=False)
+    places = people.select("county", "tract").unique(maintain_order=True)
+    places = places.with_columns(home=pl.format("{}", pl.int_range(100, 100 + pl.len())))
+    places.write_csv(folder / "places.csv")
+    rows = people.join(places, on=["county", "tract"], maintain_order="left")
+    _write(folder / "people.dat", *(f"{r['home']}{r['sex']}{r['age']:5}" for r in rows.to_dicts()))
+    fields = "".join(
+        f'<var name="{name}"><location StartPos="{start}" EndPos="{end}"/></var>'
+        for name, start, end in (("home", 1, 3), ("sex", 4, 4), ("age", 5, 9))
+    )
+    _write(folder / "people.xml", f"<codeBook><dataDscr>{fields}</dataDscr></codeBook>")
+    beside = [{"file": "places.csv", "key": "home"}]
+    _config(folder, base.IDENTITY)
+    population = {
+        **base.MICRODATA,
+        "file": "people.dat",
+        "format": {"layout": "people.xml", "beside": beside},
+    }
+    population.pop("structural_zero")
+    (folder / "c.toml").write_text(base.toml_text(base.tree(population, base.IDENTITY)))
+
+
 MADE = ("protect c.toml",)
 SCORED = "--metrics error --attacks none"
 SCENES = (
@@ -279,6 +303,7 @@ SCENES = (
         PROTECT,
         _schema,
     ),
+    Scene("Format.layout, Beside.file", "people.xml, places.csv, people.dat", PROTECT, _laid_out),
     Scene("QuartersTable.file", "homes.csv", PROTECT, _quarters),
     Scene("Ipums1940.file", "extract.dat", PROTECT, _extract),
     Scene(

@@ -165,14 +165,16 @@ def test_a_file_without_places_asks_for_them(tmp_path: Path) -> None:
 
 def test_a_row_that_adds_up_others_is_left_out_by_its_code(tmp_path: Path) -> None:
     path = tmp_path / "wards.csv"
-    path.write_text("ward,men,women\n1,30,40\n2,50,60\n3,10,90\n4,20,20\n9999,110,210\n")
+    path.write_text(
+        "ward,men,women\n1,300003,40\n2,500005,60\n3,100001,90\n4,200002,20\n9999,1100011,210\n"
+    )
     made = draft(path)
     assert made.exclude == {"ward": ["9999"]}
     config = tmp_path / "config.toml"
     write_draft(made, config)
     population = load_config(config).population.read()
-    assert tallied(population)["1", "men"] == 30
-    assert sum(tallied(population).values()) == 320
+    assert tallied(population)["1", "men"] == 300_003
+    assert sum(tallied(population).values()) == 1_100_221
     assert population.geography.units[-1].tolist() == ["1", "2", "3", "4"]
 
 

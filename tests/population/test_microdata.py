@@ -22,6 +22,7 @@ from headcount.errors import InputError
 from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files
 from headcount.population.columns import AttributeColumn
+from headcount.population.formats import kinds
 from headcount.population.microdata import SumsByKey, count_people, read_people
 from headcount.population.people_table import RowChoice, TableOfPeople
 from headcount.population.pieces import RowGroups, TextRange, WholeTable, pieces_of, table_digest
@@ -317,7 +318,7 @@ def test_what_does_not_fit_into_memory_is_counted_and_not_read(tmp_path, monkeyp
         pl.DataFrame(columns).write_csv(path)
     else:
         grouped(path, columns, 2)
-    for module in (tables, text_files):
+    for module in (kinds, text_files):
         monkeypatch.setattr(module, "memory_limit", lambda: 90)
     assert by_hand(count_people(table(path))) == {("11", "f"): 9}
     with pytest.raises(InputError, match="for these headcount protect counts Parquet"):

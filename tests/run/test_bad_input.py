@@ -163,7 +163,7 @@ def test_a_bomb_of_rows_is_refused_before_it_is_read(tmp_path: Path, monkeypatch
         for _ in range(10):
             writer.write_table(zeros)
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("headcount.population.tables.memory_limit", lambda: 1 << 30)
+    monkeypatch.setattr("headcount.population.formats.kinds.memory_limit", lambda: 1 << 30)
     with pytest.raises(
         InputError, match=r"20,000,000 rows of 1 columns, expected what fits into the 1\.0 GiB of "
     ):
@@ -218,7 +218,7 @@ def test_damaged_parquet_is_an_error_or_the_same_table(tmp_path: Path):
     assert refused > 50
 
 
-@pytest.mark.parametrize("start", [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x9c"])
+@pytest.mark.parametrize("start", [b"\x28\xb5\x2f\xfd", b"\x78\x9c"])
 def test_a_compressed_csv_is_refused(start: bytes, tmp_path: Path):
     path = tmp_path / "people.csv"
     path.write_bytes(start + b"rest")

@@ -6,7 +6,8 @@ import pytest
 
 from headcount.engines import InOrder
 from headcount.errors import InputError
-from headcount.population import pieces, tables, text_files
+from headcount.population import pieces, text_files
+from headcount.population.formats import kinds
 from headcount.run import protect
 from headcount.run.evaluate import _open_run
 from headcount.run.protect import protect_run
@@ -23,7 +24,7 @@ def town(tmp_path: Path) -> Path:
 def too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough for the list of tracts, but not for 60 people."""
     monkeypatch.setattr(pieces, "TEXT", 100)
-    for module in (tables, text_files):
+    for module in (kinds, text_files):
         monkeypatch.setattr(module, "memory_limit", lambda: 1000)
 
 

@@ -13,7 +13,10 @@ from headcount.cli.options import AsJson, print_json
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="A table: text, Parquet, Excel, Stata or SPSS.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="A table of any office, and tables or a codebook that belong to it."),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The config to write; by default here.")
     ] = None,
@@ -56,17 +59,25 @@ def init(
 ) -> None:
     """Look at a file and write a config, a list of places and a schema that run as they are.
 
-    Says what it decided and why, and ends with how many people it read in how many places: is that
-    right? On a terminal it waits for the answer. A reading that it cannot prove is refused, with
-    the option that decides it. It reads true values to decide, and writes no count of people into
-    any file. What is read from the data is marked so in the config.
+    Says what it decided and why, and shows the first rows, the places and the levels as they are
+    read, with true numbers of people, on standard output only. It ends with how many people it read
+    in how many places: is that right? On a terminal it waits for the answer. A reading that it
+    cannot prove is refused, with the option that decides it. It writes no count of people into any
+    file. What is read from the data is marked so in the config.
+
+    Of several files it finds which holds the people, and by which key the others belong to it:
+    households, places, labels of codes.
 
     Example: headcount init people.csv
     """
+    from dataclasses import replace
+
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, draft, write_draft
-    from headcount.init.read import how_many
+    from headcount.init.beside import related
+    from headcount.init.preview import preview
+    from headcount.init.read import people_of, size_of
     from headcount.population.population import is_it_right
 
     try:
@@ -91,11 +102,19 @@ def init(
         sheet=sheet,
     )
     person = _Person()
-    made = draft(file, ask=person if asks else TakeProposals(), epsilon=epsilon, told=told)
-    size = how_many(made, told)
+    answers = person if asks else TakeProposals()
+    file, notes = files[0], tuple[str, ...]()
+    if len(files) > 1:
+        all_of_them = related(files, ask=answers, key=key)
+        file, notes = all_of_them.main, all_of_them.notes
+        told = replace(told, form=all_of_them.form, key=all_of_them.key)
+    made = draft(file, ask=answers, epsilon=epsilon, told=told)
+    made.notes[:0] = notes
+    people = people_of(made, told)
+    size = size_of(people)
     if not as_json:
-        for note in made.notes:
-            typer.echo(f"  {note}")
+        for line in (*made.notes, *preview(made, people).lines()):
+            typer.echo(f"  {line}")
     if asks and person.choose(is_it_right(*size), ["yes", "no"], "") != "yes":
         raise ConfigError(
             str(file),
@@ -105,8 +124,7 @@ def init(
     config = out or Path(config_name(file))
     written = write_draft(made, config, overwrite=overwrite)
     if as_json:
-        people, units = size
-        found = {"people": people, "places": units}
+        found = dict(zip(("people", "places"), size, strict=True))
         print_json(
             {"config": config, "written": [*map(str, written)], "decided": made.notes} | found
         )

@@ -18,18 +18,23 @@ MOST_LEVELS = 70
 MOST_CELLS = 10_000
 """Cells of the schema that is proposed."""
 
+FEW_AGES, MANY_ROWS = 5, 100
+"""So few different ages in so many rows are codes of groups."""
+
 YEARS = "five-year"
 
 _AGE = re.compile(
-    r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
+    r"(^|.* )(age|ages|agep|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)"
+    r"( in years| years| yrs)?$"
 )
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
 NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
 _FIRST = re.compile(
-    r"(^|.* )((age|ages|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä|vanus|years|sex|sexe"
-    r"|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn|kön|køn|sukupuoli|sugu"
-    r"|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace|cenhisp)( |\d|$)"
+    r"(^|.* )((age|ages|agep|rac1p|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä"
+    r"|vanus|years|sex|sexe|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn"
+    r"|kön|køn|sukupuoli|sugu|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace"
+    r"|cenhisp)( |\d|$)"
     r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
     r"|citizen|religion|language|occupation|employment|tenure|relationship|familienstand"
     r"|staatsang|beruf|empstat|labor force|labour force)"
@@ -79,6 +84,13 @@ class Chosen:
         return {key: value for key, value in keys.items() if value}
 
     @property
+    def all_levels(self) -> tuple[str, ...]:
+        """Its levels, whatever makes them."""
+        named = tuple(dict.fromkeys(level for _, level in self.values))
+        known = bin_labels(self.bins) if self.bins else named or self.levels
+        return (*known, *(("unknown",) if self.missing == "level" else ()))
+
+    @property
     def size(self) -> int:
         """How many levels there will be."""
         named = len({level for _, level in self.values})
@@ -89,10 +101,12 @@ class Chosen:
 
 def single_years(column: SeenColumn) -> bool:
     """Whether a column holds years of age, one by one."""
-    if _AGE_GROUP.search(column.says):
+    if not _AGE.match(column.says) or _AGE_GROUP.search(column.says):
+        return False
+    if column.number <= FEW_AGES and len(column.present) >= MANY_ROWS:
         return False
     oldest = oldest_of(column)
-    return oldest is not None and oldest <= OLDEST and bool(_AGE.match(column.says))
+    return oldest is not None and oldest <= OLDEST
 
 
 def oldest_of(column: SeenColumn) -> int | None:

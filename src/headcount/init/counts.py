@@ -31,6 +31,11 @@ _COUNT = re.compile(
 )
 
 
+def called_count(column: SeenColumn) -> bool:
+    """Whether a column is called a number of people."""
+    return bool(_COUNT.match(column.says))
+
+
 def counts_people(column: SeenColumn, *, withheld: bool = False) -> bool:
     """Whether a column may count people; ``withheld``: though most of them are withheld."""
     return (column.counts or (withheld and column.withheld)) and not OTHER_UNITS.search(column.says)

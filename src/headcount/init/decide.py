@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount.errors import InputError, did_you_mean
 from headcount.geography.geography import CodeColumns, GeographySource, Prefixes, build_geography
-from headcount.init import doubts, doubts_long, doubts_rows, doubts_wide
+from headcount.init import doubts, doubts_levels, doubts_long, doubts_rows, doubts_wide
 from headcount.init.attributes import (
     Chosen,
     attribute_name,
@@ -27,8 +27,10 @@ from headcount.init.counts import (
     counts_people,
     refuse_parts_of_people,
 )
+from headcount.init.layout import arranged
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.tables import Counted, counted
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.adding_up import SURE, digits
@@ -93,6 +95,12 @@ class Draft:
         return bool(_KEY.match(column.says))
 
     @property
+    def all_attributes(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Attributes with their levels: those of columns, then those of rows."""
+        own = [(one.name, one.all_levels) for one in self.attributes]
+        return [*(() if self.cells is None else self.cells.attributes), *own]
+
+    @property
     def geography(self) -> GeographySource:
         """The geography as a config has it."""
         return source_of(self.places)
@@ -108,16 +116,19 @@ def draft(
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
     answers, told = ask or TakeProposals(), told or Told(places=places)
-    seen = look(path, sheet=told.sheet)
-    notes = [_told_format(seen)]
+    found = arranged(path, sheet=told.sheet, form=told.form)
+    seen = look(path, sheet=found.sheet, form=found.form)
+    notes = [_told_format(seen), *found.notes]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
     doubts.refuse_odd_lines(seen)
-    where = _places(seen, told)
     include = {one: list(values) for one, values in told.only.items()}
     include |= _one_time(seen, answers, told=told.columns(), notes=notes)
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
+    if (sums := _by_sums(every, told, include)) is not None:
+        return _counted_draft(every, sums, include, exclude, epsilon, notes)
+    where = _places(seen, told)
     codes = {name: seen.column(name) for name in where.columns}
     seen = every.only(~total_rows(every.frame, where.columns))
     inside = seen.frame
@@ -150,15 +161,86 @@ def draft(
     )
     if kind == "wide":
         _fill_wide(made, every, told)
+        _refuse_unproved(made, told)
         return made
     _fill_attributes(made, inside, answers, told)
     doubts.refuse_coded_ages(made, told)
     if kind == "long":
         doubts_long.refuse_long(made, every, told)
+        _refuse_unproved(made, told)
     else:
         doubts_rows.refuse_rows(made, every, told)
     doubts.refuse_places(made, told)
     return made
+
+
+def _refuse_unproved(made: Draft, told: Told) -> None:
+    """Refuse a table of counts in which nothing adds up, unless somebody has said what it is."""
+    said = told.kind or told.count or told.universe or told.attributes is not None
+    if said or told.blank_counts:
+        return
+    counts = [made.count] if made.count else list(made.cells.levels_of if made.cells else ())
+    doubts.refuse(
+        made.look,
+        place="columns",
+        found=f"counts in {doubts.listed(counts)} that no total adds up, beside places in "
+        f"{doubts.listed(made.places.columns)}: do they count people, each of them once?",
+        expected=f"--kind {made.kind}, if they do; --not-counts, --universe or --count say which",
+    )
+
+
+def _by_sums(seen: SeenFile, told: Told, include: Mapping[str, object]) -> Counted | None:
+    """The reading that adds up, where nobody has said what a row is."""
+    said = told.kind or told.count or told.key or told.attributes is not None or told.blank_counts
+    if said or isinstance(told.places, GEOGRAPHY):
+        return None
+    gone = set(include)
+    if told.universe:
+        numeric = [one for one in seen.columns if one.numeric and one.name not in told.places]
+        gone |= {one.name for one in numeric if one.whole}
+        gone -= {one.name for one in _of_universe(seen, numeric, told.universe)}
+    else:
+        doubts.refuse_times_beside(seen, [one for one in seen.columns if one.numeric])
+    return counted(seen, told.places, tuple(gone))
+
+
+def _counted_draft(
+    every: SeenFile,
+    found: Counted,
+    include: dict[str, list[str]],
+    exclude: dict[str, list[str]],
+    epsilon: str,
+    notes: list[str],
+) -> Draft:
+    """What is to be written of a table that adds up."""
+    inside = every.frame.filter(~pl.Series(found.left_out))
+    columns = list(found.cells.levels_of)
+    long = len(columns) == 1 and bool(found.attributes)
+    kind: FileKind = "long" if long else "wide"
+    notes.append(f"kind: {KINDS[kind]} ({_why(kind, columns[0], '')})")
+    notes += [*_told_places(found.places), *found.notes]
+    for column, values in found.exclude.items():
+        exclude[column] = [*exclude.get(column, []), *values]
+        notes.append(f"rows left out: {doubts.listed(values)} in {column!r}")
+    for name, levels in found.cells.attributes:
+        notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
+    for one in found.attributes:
+        notes.append(f"attribute {one.name!r} from column {one.column!r}: {one.size} levels")
+    build_geography(inside, source_of(found.places), name=str(every.path))
+    return Draft(
+        look=every,
+        kind=kind,
+        places=found.places,
+        units=_units(inside, found.places),
+        attributes=list(found.attributes),
+        cells=None if long else found.cells,
+        count=columns[0] if long else "",
+        include=include,
+        exclude=exclude,
+        epsilon=epsilon,
+        codes={name: every.column(name) for name in found.places.columns},
+        notes=notes,
+    )
 
 
 def source_of(places: FoundPlaces) -> GeographySource:
@@ -195,10 +277,16 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
         raise InputError(
             str(seen.path),
             place="places",
-            found=f"no column named like one: {', '.join(map(repr, known[:12]))}",
+            found=f"no column named like one: {', '.join(map(repr, known[:12]))}{_from(seen)}",
             expected='--places "state,county": the columns that say where, from the top down',
         )
     return found
+
+
+def _from(seen: SeenFile) -> str:
+    """Where the names of columns are from, if not from the file."""
+    book = seen.form.layout
+    return "" if book is None else f" (of the layout {book.name}: the file has no header line)"
 
 
 def _given(source: GeographySource, seen: SeenFile) -> FoundPlaces:
@@ -365,7 +453,7 @@ def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str], tol
         return
     if digits(counts[rows]) < SURE * len(rows):  # small numbers may add up by chance
         if told.kind is None:
-            doubts_wide.refuse_large(made.look, codes[0], column=column)
+            doubts_levels.refuse_large(made.look, codes[0], column=column)
         made.keep_sums = True
         return
     made.exclude[column] = [*made.exclude.get(column, []), *codes]

@@ -9,14 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.init.attributes import Chosen, oldest_of, single_years
+from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
-from headcount.init.words import FILLERS, NO_TIME, OTHER_UNITS, POPULATION, TIME
+from headcount.init.words import (
+    DWELLING,
+    FILLERS,
+    HEAD,
+    MEASURED,
+    NO_TIME,
+    OTHER_UNITS,
+    POPULATION,
+    RELATION,
+    THINGS,
+    TIME,
+)
 from headcount.population.tables import FrameTable
 
 if TYPE_CHECKING:
@@ -62,7 +74,7 @@ def listed(names: Sequence[str]) -> str:
 
 def says(text: str) -> str:
     """A name or value in small letters, words parted by blanks."""
-    return re.sub(r"[\s._\-()\[\]/,:]+", " ", text).strip().casefold()
+    return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", text).strip().casefold()
 
 
 def as_numbers(values: pl.Series, seen: SeenFile) -> pl.Series:
@@ -94,7 +106,7 @@ def refuse_odd_lines(seen: SeenFile) -> None:
             expected="one table in a file",
         )
     labels = [one.name for one in seen.columns if _label_above_numbers(one)]
-    numeric = [one for one in seen.columns if one.name in labels or one.whole or one.decimal]
+    numeric = [one for one in seen.columns if one.name in labels or one.numeric] if labels else []
     if labels and 2 * len(labels) >= len(numeric):
         refuse(
             seen,
@@ -178,7 +190,8 @@ def refuse_places(made: Draft, told: Told) -> None:
         return
     seen, inside = made.look, made.look.frame
     leaf = made.geography.codes(inside)[-1]
-    if leaf.n_unique() == 1:
+    unknown = [one for one in made.attributes if not is_of_people(one)]
+    if leaf.n_unique() == 1 and (unknown or not made.attributes):
         refuse(
             seen,
             place=f"column {made.places.columns[-1]!r}",
@@ -204,7 +217,8 @@ def refuse_places(made: Draft, told: Told) -> None:
             continue
         often = inside.height >= 5 * one.number and one.number > leaf.n_unique()
         text = not one.decimal and not made.is_key(one) and not single_years(one)
-        if often and text and same_for_all(both, one.name, "\0leaf"):
+        several = leaf.n_unique() > 1
+        if several and often and text and same_for_all(both, one.name, "\0leaf"):
             refuse(
                 seen,
                 place=f"column {one.name!r}",
@@ -212,6 +226,49 @@ def refuse_places(made: Draft, told: Told) -> None:
                 "of them: smaller places?",
                 expected=f'--places "{",".join((*made.places.columns, one.name))}", if they are; '
                 "--attributes, if they are not",
+            )
+
+
+def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = True) -> None:
+    """Refuse counts of homes, shares or events, by the words of columns, values and the file.
+
+    ``alone``: nothing adds up, so that what other columns say of heads of households counts too.
+    """
+    if any(POPULATION.search(one.says) for one in seen.columns):
+        return
+    few = [one for one in seen.columns if one.number <= 2 and not one.numeric]
+    constant = [one.real[0] for one in few if len(one.real) == 1]
+    words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
+    words += [(f"column {name!r}", THINGS.search(says(name))) for name in counts if alone]
+    heads = [one for one in seen.columns if alone and not RELATION.search(one.says)]
+    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
+    words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
+    if isinstance(seen.path, Path):
+        words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
+    for place, found in words:
+        if found:
+            refuse(
+                seen,
+                place=place,
+                found=f"{found[0].strip()!r}: counts of something else than people (households, "
+                "shares, events)?",
+                expected="counts of people; --kind wide or --kind long says that they are",
+            )
+
+
+def refuse_measures(seen: SeenFile, columns: Sequence[SeenColumn]) -> None:
+    """Refuse a column that says of each row what it counts, where that is not one thing."""
+    for one in columns:
+        if len(one.real) < 2:
+            continue
+        told = [value for value in one.real if OTHER_UNITS.search(says(value))]
+        people = any(POPULATION.search(says(value)) for value in one.real)
+        if MEASURED.search(one.says) or (told and len(told) < len(one.real) and people):
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found=f"several things that are counted: {listed(one.real)}",
+                expected=f'rows of one of them: --only "{one.name}={one.real[0]}"',
             )
 
 

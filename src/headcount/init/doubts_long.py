@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,17 +10,22 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.init.attributes import is_of_people
-from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says
+from headcount.init.doubts import (
+    as_numbers,
+    is_row_number,
+    listed,
+    refuse,
+    refuse_measures,
+    refuse_other_units,
+)
+from headcount.init.doubts_levels import refuse_levels_in_one_column, refuse_sum_of_levels
 from headcount.init.doubts_wide import (
     refuse_blanks,
-    refuse_levels_in_one_column,
-    refuse_other_units,
     refuse_totals_that_differ,
     refuse_withheld,
 )
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.words import MEASURED, OTHER_UNITS, POPULATION
-from headcount.population.adding_up import SEXES, ages_of, nearly_sums, runs_that_add_up
+from headcount.init.words import OTHER_UNITS
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -56,7 +60,8 @@ def refuse_long(made: Draft, every: SeenFile, told: Told) -> None:
         kept = kept.filter(~kept[column].is_in(list(values)).fill_null(False))
     if told.kind is None:
         _refuse_other_numbers(made, told)
-        _refuse_measures(made)
+        gone = (*made.places.columns, *made.include)
+        refuse_measures(made.look, [one for one in made.look.columns if one.name not in gone])
         refuse_other_units(made.look, [])
         _refuse_unknown(made, told)
     _refuse_repeats(made, kept, told)
@@ -83,27 +88,6 @@ def _refuse_other_numbers(made: Draft, told: Told) -> None:
             "people, and are the others parts of them (overlap)?",
             expected=f'--count "{made.count}" takes that one',
         )
-
-
-def _refuse_measures(made: Draft) -> None:
-    """Refuse a column that says of each row what it counts, where that is not one thing."""
-    for one in made.look.columns:
-        if one.name in (*made.places.columns, *made.include) or len(one.real) < 2:
-            continue
-        told = [value for value in one.real if OTHER_UNITS.search(says(value))]
-        if MEASURED.search(one.says) or (
-            told and len(told) < len(one.real) and _counts_something(one)
-        ):
-            refuse(
-                made.look,
-                place=f"column {one.name!r}",
-                found=f"several things that are counted: {listed(one.real)}",
-                expected=f'rows of one of them: --only "{one.name}={one.real[0]}"',
-            )
-
-
-def _counts_something(column: SeenColumn) -> bool:
-    return any(POPULATION.search(says(value)) for value in column.real)
 
 
 def _refuse_unknown(made: Draft, told: Told) -> None:
@@ -163,45 +147,10 @@ def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame, told: Told) -> None:
             continue
         matrix, labels = _crossed(table, names, rest)
         if column == path[-1]:
-            refuse_levels_in_one_column(seen, labels, matrix, column=column, told=told)
-        elif found := _sum_of_levels(labels, matrix):
-            level, parts = found
-            refuse(
-                seen,
-                place=f"column {column!r}",
-                found=f"{level!r}, which has or nearly has the total of {listed(parts)}",
-                expected=f'levels that part people: --leave-out "{column}={level}"; --kind long '
-                "says that they do",
-            )
-
-
-def _sum_of_levels(labels: Sequence[str], matrix: Ints) -> tuple[str, list[str]] | None:
-    """A level (of levels x groups) that adds up others or holds another, and these."""
-    ages = [ages_of(label.casefold()) for label in labels]
-    aged = len(labels) > 1 and all(first >= 0 for first, _ in ages)
-    if aged:
-        ordered = sorted(range(len(ages)), key=lambda k: ages[k])
-        for one, next_one in pairwise(ordered):
-            if ages[next_one][0] <= ages[one][1]:
-                return labels[one], [labels[next_one]]
-    sexes = {label.casefold() for label in labels} <= SEXES | {"1", "2"}
-    if len(labels) == 2 and not sexes and not aged and matrix.shape[1] >= 3:
-        for one, other in ((0, 1), (1, 0)):
-            if (matrix[one] >= matrix[other]).all() and matrix[other].any():
-                return labels[one], [labels[other]]
-    if len(labels) < 3:
-        return None
-    sizes = matrix.sum(axis=1)
-    by_size = np.argsort(-sizes, kind="stable")
-    for order in (np.arange(len(labels)), by_size):
-        if sums := runs_that_add_up(matrix[order].T):
-            return labels[int(order[sums[0][0]])], [labels[int(order[k])] for k in sums[0][1]]
-    if near := next(nearly_sums(matrix[by_size].T, among=[0]), None):
-        return labels[int(by_size[0])], [labels[int(by_size[k])] for k in near.parts]
-    largest, rest = int(sizes.max()), int(sizes.sum() - sizes.max())
-    if rest > 500 and abs(largest - rest) <= rest // 500:
-        return labels[int(by_size[0])], [labels[int(k)] for k in by_size[1:]]
-    return None
+            sure = told.kind is not None
+            refuse_levels_in_one_column(seen, labels, matrix, column=column, sure=sure)
+        else:
+            refuse_sum_of_levels(seen, column, labels, matrix)
 
 
 def _crossed(

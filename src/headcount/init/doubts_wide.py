@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.init.doubts import FEW, as_numbers, is_row_number, listed, refuse, says
+from headcount.init.doubts import (
+    FEW,
+    as_numbers,
+    is_row_number,
+    listed,
+    refuse,
+    refuse_other_units,
+)
+from headcount.init.doubts_levels import (
+    MOST_TOLD,
+    refuse_levels_in_one_column,
+    refuse_levels_told,
+)
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import blank_or_total, total_rows
 from headcount.init.wide import WideCells, calls_itself_total, numbers_of
-from headcount.init.words import DWELLING, HEAD, OTHER_UNITS, POPULATION, RELATION, THINGS
+from headcount.init.words import OTHER_UNITS, POPULATION
 from headcount.population.adding_up import (
     SURE,
     NearSum,
@@ -24,28 +33,13 @@ from headcount.population.adding_up import (
     digits,
     families_within,
     is_partition,
-    levels_below_each_other,
     nearly_sums,
-    runs_that_add_up,
 )
 from headcount.population.columns import MARKS
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
     from headcount.init.told import Blank, Told
-
-
-MOST_TOLD = 12
-"""Levels of place that a column may tell of."""
-
-ALIKE = 0.05
-"""How far apart sums of codes of two forms may be, and still be those of the same people."""
-
-LARGE_ALONE = 4
-"""Places of which one may have about as many people as all others together."""
-
-ALL_OTHERS = 50
-"""One part in so many, by which a row may differ from the sum of all others in every column."""
 
 
 def refuse_withheld(seen: SeenFile, names: Sequence[str], *, said: Blank) -> None:
@@ -131,28 +125,6 @@ def refuse_families(
             '--not-counts "A,B", if some are parts of others or count something else',
         )
     return False
-
-
-def refuse_other_units(seen: SeenFile, counts: Sequence[str]) -> None:
-    """Refuse counts of homes, shares or events, by the words of columns, values and the file."""
-    if any(POPULATION.search(one.says) for one in seen.columns):
-        return
-    constant = [one.real[0] for one in seen.columns if len(one.real) == 1 and not one.numeric]
-    words = [(f"column {name!r}", DWELLING.search(says(name))) for name in counts]
-    heads = [one for one in seen.columns if not RELATION.search(one.says)]
-    words += [(f"column {one.name!r}", HEAD.search(one.says)) for one in heads]
-    words += [(f"value {value!r}", THINGS.search(says(value))) for value in constant]
-    if isinstance(seen.path, Path):
-        words.append(("the name of the file", THINGS.search(says(seen.path.stem))))
-    for place, found in words:
-        if found:
-            refuse(
-                seen,
-                place=place,
-                found=f"{found[0].strip()!r}: counts of something else than people (households, "
-                "shares, events)?",
-                expected="counts of people; --kind wide or --kind long says that they are",
-            )
 
 
 def _refuse_beside_one(
@@ -286,123 +258,17 @@ def refuse_totals_that_differ(
         )
 
 
-def _refuse_levels_told(made: Draft, kept: pl.DataFrame, counts: Ints) -> None:
-    """Refuse rows of which another column tells the level: all of each have the same people."""
-    for one in made.look.columns:
-        if one.name in made.places.columns or one.numeric or not 1 < one.number <= MOST_TOLD:
-            continue
-        values = kept[one.name].fill_null("")
-        sums = {
-            str(value): counts[(values == value).to_numpy()].sum(axis=0)
-            for value in values.unique(maintain_order=True)
-        }
-        for value, own in sums.items():
-            same = [other for other in sums if other != value and (sums[other] == own).all()]
-            if same and digits(own) >= SURE:
-                refuse(
-                    made.look,
-                    place=f"column {one.name!r}",
-                    found=f"the same people under {value!r} and {listed(same)}: several levels of "
-                    "place in one column",
-                    expected=f'rows of one level: --only "{one.name}={value}"',
-                )
-
-
 def refuse_levels_of_wide(made: Draft, told: Told) -> None:
     """Refuse rows of a wide table that add up others, but for those that are left out."""
     assert made.cells is not None
     frame, column = made.look.frame, made.places.columns[-1]
     kept = frame.filter(~frame[column].is_in(made.exclude.get(column, [])))
     counts = numbers_of(kept, list(made.cells.levels_of), made.look.form)
-    _refuse_levels_told(made, kept, counts)
-    codes = kept[column].to_list()
-    refuse_levels_in_one_column(made.look, codes, counts, column=column, told=told)
-
-
-def refuse_levels_in_one_column(
-    seen: SeenFile, codes: Sequence[str], counts: Ints, *, column: str, told: Told
-) -> None:
-    """Refuse places of several levels below each other: a country, its districts, their towns.
-
-    ``counts`` has a row for each place, in the order of the file.
-    """
-    people = counts.sum(axis=1)
-    largest, whole = int(people.max(initial=0)), int(people.sum())
-    large = len(codes) > LARGE_ALONE and 19 * largest >= 9 * whole
-    if told.kind is None and whole and (large or _all_others(counts, int(people.argmax()))):
-        refuse_large(seen, codes[int(people.argmax())], column=column)
-    sums = runs_that_add_up(counts.T)
-    levels = max(levels_below_each_other(people), counted_again(counts.T))
-    if not sums and levels == 1:
-        inside = _prefix_sums(codes, people) or _forms_of_codes(codes, people)
-        if not inside:
-            return
-        first, parts = inside
-    elif sums:
-        first, parts = codes[sums[0][0]], [codes[k] for k in sums[0][1]]
-    else:
-        first, parts = codes[int(people.argmax())], [f"all others {levels - 1} times over"]
-    refuse(
-        seen,
-        place=f"column {column!r}",
-        found=f"{first!r}, the total of {listed(parts)}: several levels of place in one column",
-        expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
-        'or --only "COLUMN=VALUE" takes those of one level',
-    )
-
-
-def refuse_large(seen: SeenFile, code: str, *, column: str) -> NoReturn:
-    """Refuse a place that may be the total of the others."""
-    refuse(
-        seen,
-        place=f"column {column!r}",
-        found=f"{code!r}, which has about as many people as all others together: a total?",
-        expected=f'--leave-out "{column}={code}", if it is; --kind wide or --kind long, if it '
-        "is a place like others",
-    )
-
-
-def _all_others(counts: Ints, row: int) -> bool:
-    """Whether a row has in every column what all others have, or nearly if they are several."""
-    rest = counts.sum(axis=0) - counts[row]
-    slack = rest * (len(counts) > 2) // ALL_OTHERS
-    return bool((np.abs(counts[row] - rest) <= slack).all())
-
-
-def _forms_of_codes(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
-    """A code and those of another form, where all of one form have the people of the other."""
-    forms: dict[str, list[int]] = {}
-    for k, code in enumerate(codes):
-        signs = re.sub(r"\d", "9", code)
-        letters = re.sub(r"[^\W\d_]+", "a", signs)
-        forms.setdefault(letters if "9" in letters else "", []).append(k)
-    several = [own for own in forms.values() if len(own) > 1]
-    for one in several:
-        for other in several:
-            sizes = int(people[one].sum()), int(people[other].sum())
-            alike = abs(sizes[0] - sizes[1]) <= ALIKE * sizes[1]
-            if len(one) < len(other) and alike and sizes[1] > 1000:
-                return codes[one[0]], [codes[k] for k in other]
-    return None
-
-
-def _prefix_sums(codes: Sequence[str], people: Ints) -> tuple[str, list[str]] | None:
-    """A code and those that go on from it, where these have nearly all of its people."""
-    by_length: dict[int, list[int]] = {}
-    for k, code in enumerate(codes):
-        by_length.setdefault(len(code), []).append(k)
-    lengths = sorted(by_length)
-    for short, long in pairwise(lengths):
-        below: dict[str, list[int]] = {}
-        for k in by_length[long]:
-            below.setdefault(codes[k][:short], []).append(k)
-        agree = [
-            k
-            for k in by_length[short]
-            if len(own := below.get(codes[k], [])) >= 2
-            and people[k] > 100
-            and abs(int(people[own].sum()) - int(people[k])) <= 0.01 * people[k]
-        ]
-        if agree and 2 * len(agree) >= sum(codes[k] in below for k in by_length[short]):
-            return codes[agree[0]], [codes[k] for k in below[codes[agree[0]]]]
-    return None
+    for one in made.look.columns:
+        if one.name not in made.places.columns and not one.numeric and 1 < one.number <= MOST_TOLD:
+            values = kept[one.name].fill_null("")
+            labels = values.unique(maintain_order=True).to_list()
+            rows = [counts[(values == value).to_numpy()].sum(axis=0) for value in labels]
+            refuse_levels_told(made.look, one.name, labels, np.array(rows))
+    codes, sure = kept[column].to_list(), told.kind is not None
+    refuse_levels_in_one_column(made.look, codes, counts, column=column, sure=sure)

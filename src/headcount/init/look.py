@@ -12,13 +12,10 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.population.columns import WITHHELD
-from headcount.population.office_files import (
-    EXCEL,
-    STATISTICS,
-    ValueLabels,
-    read_statistics,
-    sheet_names,
-)
+from headcount.population.formats.content import ValueLabels
+from headcount.population.formats.kinds import Stored, is_text, kind_of, too_large
+from headcount.population.formats.layouts import codebook_of
+from headcount.population.formats.whole import names_in, read_whole
 from headcount.population.suspicious import NO_VALUE, looks_missing, says_total
 from headcount.population.tables import (
     AnyTable,
@@ -27,10 +24,15 @@ from headcount.population.tables import (
     header_of,
     read_rows,
     refuse_no_file,
-    too_large,
     trimmed,
+    way_of,
 )
-from headcount.population.text_files import Format, is_text, likely_encoding, open_text
+from headcount.population.text_files import (
+    Format,
+    likely_encoding,
+    open_text,
+    told_encoding,
+)
 
 MOST_DISTINCT = 5000
 """Values of a column that are looked at one by one."""
@@ -88,7 +90,8 @@ class SeenColumn:
     @cached_property
     def real(self) -> list[str]:
         """The different values without missing ones and totals."""
-        return [one for one in self.distinct if one not in (*self.missing, *self.totals)]
+        gone = {*self.missing, *self.totals}
+        return [one for one in self.distinct if one not in gone]
 
     @cached_property
     def whole(self) -> bool:
@@ -138,7 +141,7 @@ class SeenColumn:
     def says(self) -> str:
         """The name in small letters, words parted by blanks."""
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
-        return re.sub(r"[\s._\-()\[\]/]+", " ", parted).strip().casefold()
+        return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", parted).strip().casefold()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,46 +175,63 @@ class SeenFile:
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: AnyTable, *, sheet: str = "") -> SeenFile:
-    """Read a whole table as text, and find out how it is written."""
+def look(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> SeenFile:
+    """Read a whole table as text, and find out how it is written; what ``form`` says is known."""
     if isinstance(path, FrameTable):
-        return _seen(path, "", "")
+        return _seen(path, form or Format(), "", "")
     refuse_no_file(path)
-    if path.suffix.lower() in EXCEL and not sheet and len(names := sheet_names(path)) > 1:
+    known = replace(form or Format(), sheet=sheet or (form.sheet if form else ""))
+    if not known.sheet and len(names := names_in(path, known)) > 1:
         raise InputError(
             str(path),
             place="sheets",
             found=f"several: {', '.join(map(repr, names[:12]))}",
             expected=f'one of them: --sheet "{names[0]}"',
         )
-    encoding = likely_encoding(path) if is_text(path) else ""
-    delimiter = ""
-    if is_text(path):
-        form = Format(encoding=_told(encoding))
-        delimiter = open_text(path, form, too_large(str(path))).delimiter
-    return _seen(path, encoding, delimiter, sheet)
+    if known.layout is None and is_text(path):
+        known = _laid_out(path, known)
+    if way_of(path, known) != "text":
+        return _seen(path, known, "", "")
+    encoding = likely_encoding(path) if known.encoding == "utf-8" else known.encoding
+    known = replace(known, encoding=told_encoding(encoding))
+    return _seen(path, known, encoding, open_text(path, known, too_large(str(path))).delimiter)
 
 
-def _told(encoding: str) -> str:
-    return "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
+def _laid_out(path: Path, form: Format) -> Format:
+    """With the codebook beside a text that has no header of its own, if there is one."""
+    book = codebook_of(path)
+    if book is None or not book[1].is_needed(Stored(path)):
+        return form
+    return replace(form, layout=book[0])
 
 
-def _seen(path: AnyTable, encoding: str, delimiter: str, sheet: str = "") -> SeenFile:
-    form = Format(encoding=_told(encoding), sheet=sheet)
+def _seen(path: AnyTable, form: Format, encoding: str, delimiter: str) -> SeenFile:
     header = header_of(path, form)
-    _refuse_titles(path, header, form)
+    if not form.cut and form.layout is None:
+        _refuse_titles(path, header, form)
     header = list(dict.fromkeys(header))
     rows = read_rows(path, header, form=form)
-    frame = rows.frame.select(rows.frame[name].cast(pl.String) for name in header)
+    others = pl.all().exclude(pl.String).cast(pl.String)  # texts are trimmed already
+    frame = rows.frame.with_columns(trimmed(rows.frame.select(others))).select(header)
     form = replace(form, **_signs(frame, delimiter))  # type: ignore[arg-type]
-    rows = Rows(path, form, trimmed(frame), rows.at)
-    labels: ValueLabels = {}
-    if isinstance(path, Path) and path.suffix.lower() in STATISTICS:
-        labels = read_statistics(path)[1]
+    rows = Rows(path, form, frame, rows.at)
+    labels = _value_labels(path, form)
     columns = tuple(
-        SeenColumn(name, rows.frame[name], form, labels.get(name, {})) for name in header
+        SeenColumn(name, rows.frame[name], form, dict(labels.get(name, {}))) for name in header
     )
     return SeenFile(path, form, rows, columns, encoding, delimiter)
+
+
+def _value_labels(path: AnyTable, form: Format) -> ValueLabels:
+    """What codes are, where the format or the codebook of a file says it."""
+    if isinstance(path, FrameTable) or (kind_of(path) == "excel" and form.layout is None):
+        return {}
+    if way_of(path, form) == "other":
+        return read_whole(path, form).value_labels
+    book = codebook_of(path)
+    if book is None:
+        return {}
+    return book[1].of(pl.DataFrame(), header_of(path, form)).value_labels
 
 
 def _refuse_titles(path: AnyTable, header: Sequence[str], form: Format) -> None:
@@ -223,7 +243,7 @@ def _refuse_titles(path: AnyTable, header: Sequence[str], form: Format) -> None:
         values, key=_size, reverse=True
     ):
         found = "values and no names: there is no header line"
-    if isinstance(path, Path) and is_text(path) and len(header) == 1:
+    if isinstance(path, Path) and len(header) == 1 and is_text(path):
         below = open_text(path, form, too_large(str(path))).parted_below()
         found = "one column, and several in the lines below" if below else ""
     if found:
@@ -243,6 +263,8 @@ def _size(number: str) -> float:
 def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:
     """The signs before decimals and between thousands, from columns of numbers that have them."""
     for name in frame.columns:
+        if not frame[name].str.contains(r"[.,'\s]").any():
+            continue  # numbers without a sign say nothing, and to list them takes longest
         values = frame[name].drop_nulls().unique().head(MOST_DISTINCT).to_list()
         numbers = [one for one in values if re.fullmatch(r"-?\d[\d.,'\s]*", one)]
         if len(numbers) < max(1, 0.9 * len(values)):

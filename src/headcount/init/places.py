@@ -11,23 +11,14 @@ import numpy as np
 import polars as pl
 
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
-from headcount.init.words import PERSONAL
+from headcount.init.words import CODES_OF_PLACES, PERSONAL, PLACES
 from headcount.population.suspicious import TOTAL_WORDS
 
-_WORDS = (
-    *("country", "nation", "region", "division", "state", "province", "canton", "prefecture"),
-    *("county", "department", "departamento", "département", "departement", "district", "parish"),
-    *("municipality", "municipio", "município", "commune", "comuna", "town", "city", "village"),
-    *("suburb", "borough", "ward", "tract", "block group", "block", "precinct", "vtd", "zone"),
-    *("area", "place", "unit", "geoid", "geocode", "geo", "fips", "statefip", "countyfip"),
-    *("land", "bundesland", "kreis", "gemeinde", "ags", "ort", "bezirk", "nuts", "lau"),
-    *("region code", "zip", "zipcode", "postcode", "plz", "puma", "oa", "lsoa", "msoa", "lad"),
-    *("enumdist", "barrio", "parroquia", "freguesia", "kommune", "comune", "provincia"),
-    *("prov", "dept", "muni", "insee", "sector", "neighbourhood", "neighborhood", "stratum"),
-)
 _PLACE = re.compile(
-    rf"(^|.* )({'|'.join(_WORDS)})s?( (id|code|cd|nr|no|num|number|fips|key|name))?( \d+)?$"
+    rf"(^|.* )({'|'.join(PLACES)})s?( (id|code|cd|nr|no|num|number|fips|key|name|label|desc"
+    r"|pcode|type of area))?( \d+)?$"
 )
+_SCHEMES = re.compile("|".join(CODES_OF_PLACES))
 _NOT_HERE = re.compile(r"birth|born|origin|work|previous|last year|ago|moved|citizen|school")
 """Names of places where people do not live now."""
 
@@ -75,7 +66,8 @@ def is_place(column: SeenColumn) -> bool:
     if column.says == "area" and column.whole and len(set(map(len, column.real))) > 1:
         return False  # square kilometres
     personal = _NOT_HERE.search(column.says) or PERSONAL.search(column.says)
-    return bool(_PLACE.match(column.says)) and not personal
+    known = _PLACE.match(column.says) or _SCHEMES.fullmatch(column.says)
+    return bool(known) and not personal
 
 
 def find_places(look: SeenFile, named: Sequence[str] = ()) -> FoundPlaces | None:

@@ -194,12 +194,21 @@ def read(
     return population
 
 
-def how_many(made: Draft, told: Told) -> tuple[int, int]:
-    """How many people a draft reads, and in how many places; a doubtful number is refused."""
+def people_of(made: Draft, told: Told) -> Population:
+    """The people that a draft reads; a doubtful number of them is refused."""
     people = _population(made, [_found(one) for one in made.attributes], None, None, public=False)
-    number = _number(people)
-    refuse_other_size(made, number, told)
-    return number, people.geography.size(people.geography.leaf)
+    refuse_other_size(made, _number(people), told)
+    return people
+
+
+def how_many(made: Draft, told: Told) -> tuple[int, int]:
+    """How many people a draft reads, and in how many places."""
+    return size_of(people_of(made, told))
+
+
+def size_of(people: Population) -> tuple[int, int]:
+    """How many people these are, and in how many places."""
+    return _number(people), people.geography.size(people.geography.leaf)
 
 
 def _number(people: Population) -> int:
@@ -289,12 +298,13 @@ def _population(
         names = [name for name, _ in made.cells.attributes]
         return read_counts(
             table,
-            schema=Schema(tuple(Attribute(name, held) for name, held in made.cells.attributes)),
+            schema=Schema(tuple(Attribute(name, held) for name, held in made.all_attributes)),
             geography=source,
             columns={
                 column: dict(zip(names, held, strict=True))
                 for column, held in made.cells.levels_of.items()
             },
+            attributes=columns,
             units=units,
             public=public,
             totals=totals,

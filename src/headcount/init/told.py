@@ -10,6 +10,7 @@ from headcount.errors import ConfigError, one_of
 from headcount.geography.geography import CodeColumns, GeographySource, Prefixes
 from headcount.init.attributes import attribute_name
 from headcount.population.columns import MARKS
+from headcount.population.text_files import Format
 
 GEOGRAPHY = (CodeColumns, Prefixes)
 
@@ -44,6 +45,7 @@ class Told:
         leave_out    rows that are not
         blank_counts "zero" if counts that are not there are 0, "withheld" if somebody took them out
         sheet        the sheet of a file that has several
+        form         how the file is written, as far as that is known
         ages         whether small numbers in a column of ages are "years" or "codes" of groups
     """
 
@@ -60,6 +62,7 @@ class Told:
     blank_counts: Blank = ""
     ages: str = ""
     sheet: str = ""
+    form: Format | None = None
 
     @classmethod
     def by_words(

@@ -43,7 +43,7 @@ def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> WideC
     counts = numbers_of(frame, names, form)
     totals = _sums(names, counts)
     cells = [name for name in names if name not in totals]
-    attributes, levels_of = _taken_apart(cells)
+    attributes, levels_of = taken_apart(cells)
     return WideCells(attributes=attributes, levels_of=levels_of, totals=tuple(totals))
 
 
@@ -102,7 +102,7 @@ def _adds_up(k: int, others: Sequence[int], counts: Ints, names: Sequence[str]) 
     )
 
 
-def _taken_apart(
+def taken_apart(
     columns: Sequence[str],
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, tuple[str, ...]]]:
     """Attributes whose combinations the names of columns are; one attribute if there are none."""

@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
+from typing import Any
+
+from headcount.files import parse_toml
+
+SETTING = "HEADCOUNT_WORDS"
+"""The environment variable that names a file with more words."""
+
+
+def _lists() -> dict[str, list[str]]:
+    """The words of this package, and those of somebody's own file."""
+    files = [Path(__file__).with_name("words.toml")]
+    files += [Path(os.environ[SETTING])] if os.environ.get(SETTING) else []
+    found: dict[str, list[str]] = {}
+    for file in files:
+        table: dict[str, Any] = parse_toml(file.read_text(encoding="utf-8"), source=str(file))
+        for name, words in table.items():
+            found.setdefault(name, []).extend(map(str, words))
+    return found
+
+
+_LISTS = _lists()
+PLACES, CODES_OF_PLACES = _LISTS["places"], _LISTS["codes_of_places"]
 
 
 def _any(*words: str) -> re.Pattern[str]:
@@ -35,6 +59,7 @@ _THINGS = (
     r"|sterbefälle|income|wages?|salary|earnings|money|revenue|gdp|density|dichte|rate|ratio|index"
     r"|percent\w*|pct|shares?|anteil|prozent|proportion"
 )
+_THINGS = "|".join([_THINGS, *_LISTS["things"]])
 THINGS = re.compile(rf"(^| )({_THINGS})( |$)|%")
 """Households, homes, events, money and shares: no people."""
 

@@ -11,7 +11,9 @@ from headcount.errors import InputError
 from headcount.files import write_text_atomic
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft
-from headcount.population.tables import KNOWN
+from headcount.population.formats.kinds import KNOWN
+from headcount.population.tables import header_of
+from headcount.population.text_files import PLAIN, Beside
 
 HEAD = """\
 # Written by `headcount init` from a look at {file}. It runs as it is:
@@ -66,10 +68,10 @@ def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
     parts = [
         f"{head}#\n# What was decided:\n{notes}",
         _population(made, config, units, schema),
-        _format(made),
+        _format(made, config),
         _rows(made),
         _geography(made),
-        *(_attribute(one) for one in made.attributes),
+        *_attributes(made),
         _cells(made),
         _mechanism(made),
         _lines("[run]", _said(f"out = {_text(out)}", "publish release/ in it, never internal/")),
@@ -81,9 +83,10 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     kinds = {"dwellings": "households", "wide": "counts"}
     source = made.look.path
     assert isinstance(source, Path)  # what is in memory has no config
-    file = Path(os.path.relpath(source.absolute(), config.absolute().parent)).as_posix()
     lines = ["[population]", f'kind = "{kinds.get(made.kind, "microdata")}"']
-    lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_text(file)}")
+    lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_path(source, config)}")
+    if (homes := _homes(made)) is not None:
+        lines.append(f"dwellings = {_path(homes.file, config)}")
     if made.key:
         lines.append(_said(f"key = {_text(made.key)}", "who shares it lives together"))
     if made.count:
@@ -106,20 +109,65 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     return _lines(*lines)
 
 
-def _format(made: Draft) -> str:
-    form = made.look.form
+def _format(made: Draft, config: Path) -> str:
+    """All that is said of how files are written, where it is not what is said of none."""
+    form, homes = made.look.form, _homes(made)
     lines = []
-    if made.look.delimiter_found not in ("", ","):
+    # Each of several texts is parted by its own sign, which is found again.
+    if form.delimiter or (made.look.delimiter_found not in ("", ",") and not form.beside):
         lines.append(f"delimiter = {_text(made.look.delimiter_found)}")
-    if form.encoding != "utf-8":
-        lines.append(f"encoding = {_text(form.encoding)}")
-    if form.decimal != ".":
-        lines.append(f"decimal = {_text(form.decimal)}")
-    if form.thousands:
-        lines.append(f"thousands = {_text(form.thousands)}")
-    if form.sheet:
-        lines.append(f"sheet = {_text(form.sheet)}")
-    return _lines("[population.format]", *lines) if lines else ""
+    for key in ("encoding", "decimal", "thousands", "sheet"):
+        if (value := getattr(form, key)) != getattr(PLAIN, key):
+            lines.append(f"{key} = {_text(value)}")
+    for key in ("lines_above", "heading_lines", "lines_after_heading", "lines_below"):
+        if (number := getattr(form, key)) != getattr(PLAIN, key):
+            lines.append(f"{key} = {number}")
+    if form.number_names:
+        lines.append(_said("number_names = true", "some names stand twice"))
+    if form.fill_down:
+        lines.append(_said(f"fill_down = {_list(form.fill_down)}", "blanks mean what is above"))
+    if form.layout is not None:
+        lines.append(_said(f"layout = {_path(form.layout, config)}", "says where columns are"))
+    tables = [_lines("[population.format]", *lines)] if lines else []
+    return "\n".join([*tables, *(_beside(one, config) for one in form.beside if one is not homes)])
+
+
+def _beside(one: Beside, config: Path) -> str:
+    lines = ["[[population.format.beside]]", f"file = {_path(one.file, config)}"]
+    lines.append(_said(f"key = {_text(one.key)}", "finds the row of a person or place there"))
+    if one.other_key:
+        lines.append(f"other_key = {_text(one.other_key)}")
+    for key in ("encoding", "sheet"):
+        if value := getattr(one, key):
+            lines.append(f"{key} = {_text(value)}")
+    if one.columns:
+        lines.append(f"columns = {_list(one.columns)}")
+    return _lines(*lines)
+
+
+def _homes(made: Draft) -> Beside | None:
+    """The table of dwellings, where it is read as one: its key has one name in both tables."""
+    return next(
+        (
+            one
+            for one in made.look.form.beside
+            if made.kind == "dwellings"
+            and one.key == made.key
+            and not (one.other_key or one.encoding or one.sheet)
+        ),
+        None,
+    )
+
+
+def _of_dwellings(made: Draft) -> set[str]:
+    """The columns that the table of dwellings has."""
+    homes = _homes(made)
+    return set() if homes is None else {*header_of(homes.file, made.look.form.of_table(homes))}
+
+
+def _path(file: Path, config: Path) -> str:
+    """A file from where the config is."""
+    return _text(Path(os.path.relpath(file.absolute(), config.absolute().parent)).as_posix())
 
 
 def _rows(made: Draft) -> str:
@@ -148,8 +196,18 @@ def _geography(made: Draft) -> str:
     return _lines(*lines)
 
 
-def _attribute(one: Chosen) -> str:
-    lines = ["[[population.attribute]]", f"name = {_text(one.name)}"]
+def _attributes(made: Draft) -> list[str]:
+    theirs = _of_dwellings(made)
+    own = [one for one in made.attributes if one.column not in theirs]
+    of_homes = [one for one in made.attributes if one.column in theirs]
+    return [
+        *(_attribute(one, "attribute") for one in own),
+        *(_attribute(one, "dwelling_attribute") for one in of_homes),
+    ]
+
+
+def _attribute(one: Chosen, kind: str) -> str:
+    lines = [f"[[population.{kind}]]", f"name = {_text(one.name)}"]
     if one.column != one.name:
         lines.append(f"column = {_text(one.column)}")
     if one.bins:
@@ -184,7 +242,7 @@ def _schema(made: Draft) -> str:
     assert made.cells is not None
     tables = [
         f"[[attribute]]\nname = {_text(name)}\nlevels = {_list(levels)}\n"
-        for name, levels in made.cells.attributes
+        for name, levels in made.all_attributes
     ]
     file = made.look.path.name
     return "\n".join([f"# Made by `headcount init` from the columns of {file}.\n", *tables])
@@ -203,8 +261,7 @@ def _mechanism(made: Draft) -> str:
         _said('name = "topdown"', "noise at every level, then counts that add up"),
         _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
     ]
-    own = made.cells.attributes if made.cells is not None else made.attributes
-    if not own:  # one count alone does not move when a record changes
+    if not made.all_attributes:  # one count alone does not move when a record changes
         lines.append(_said('unit = "add-remove"', "one person more or less"))
     lines.append("# Measured are the total, each attribute and all their combinations (cells), at")
     lines.append("# every level; headcount check says how far off each will be, in people.")

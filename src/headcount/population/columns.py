@@ -326,7 +326,8 @@ NO_COUNT = r"^(|\.{1,2}|[-–]|NA)$"
 """What stands in a table for a count of nobody, beside nothing at all."""
 
 WITHHELD = (
-    r"(?i)^(|[.…:*#•]+|[-–—]+|\(?[a-z]{1,2}\)?|n\.?/?a\.?|nan|null|[<≤] ?\d+|\([.…:*#<>\d -]*\))$"
+    r"(?i)^(|[.…:*#•†‡§¶]+|[-–—]+|\(?[a-z]{1,2}\)?|n\.?/?a\.?|nan|null|[<≤] ?\d+"
+    r"|\([.…:*#<>\d -]*\))$"
 )
 """The same, and what stands for a count that somebody withholds: x, (D), c, :, *, <5."""
 

@@ -5,7 +5,7 @@ A table of living quarters is one, too, beside any people: a column for each typ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ import numpy as np
 
 from headcount.arrays import Ints32
 from headcount.domain import Domain
-from headcount.errors import InputError
+from headcount.errors import InputError, Problems
 from headcount.fields import FilePath
 from headcount.geography import Geography
 from headcount.geography.geography import (
@@ -28,7 +28,12 @@ from headcount.geography.geography import (
     place_rows,
 )
 from headcount.population._base import FromTables, GeographyTable, alias_of_leaf, refuse_overlap
-from headcount.population.columns import BlankCounts, whole_numbers
+from headcount.population.columns import (
+    AttributeColumn,
+    BlankCounts,
+    level_numbers,
+    whole_numbers,
+)
 from headcount.population.people_table import (
     EVERY_ROW,
     RowChoice,
@@ -65,6 +70,8 @@ class CountsTable(FromTables):
         schema         a shipped schema, or a TOML file
         cells          the levels of a column's cell, where columns are not named after their
                        cells; several columns of one cell are added up
+        attribute      attributes whose levels stand in rows: then a unit has a row for each of
+                       their combinations, and the cells of columns leave them out
         quarters       living quarters by type
         totals         what to do with rows that look like totals by their code
         sums           what to do with rows that equal the sum of others
@@ -78,6 +85,7 @@ class CountsTable(FromTables):
     geography: GeographyTable
     schema: Annotated[str, SchemaFile()]
     cells: Mapping[str, Mapping[str, str]] | None = None
+    attribute: tuple[AttributeColumn, ...] = ()
     quarters: QuartersTable | None = None
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
@@ -116,6 +124,7 @@ class CountsTable(FromTables):
             schema=load_schema(self.schema),
             geography=self.geography,
             columns=self.cells,
+            attributes=self.attribute,
             units=self.units,
             units_from_data=self.units_from_data,
             public=self.public,
@@ -137,6 +146,7 @@ def read_counts(
     schema: Schema | str,
     geography: GeographyLike,
     columns: Mapping[str, Mapping[str, str]] | None = None,
+    attributes: Sequence[AttributeColumn] = (),
     units: AnyTable | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
@@ -151,16 +161,17 @@ def read_counts(
 
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
-    zeros may have no column. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; columns of which some are parts of
-    others are refused unless ``overlap`` says in how many a person may be counted; the rest is as
-    for ``TableOfPeople``.
+    zeros may have no column. ``attributes`` stand in rows instead: a unit then has a row for each
+    of their combinations, and cells of columns leave them out. ``totals`` says what to do with
+    rows that look like totals by their code, ``sums`` with those that equal the sum of others;
+    columns of which some are parts of others are refused unless ``overlap`` says in how many a
+    person may be counted; the rest is as for ``TableOfPeople``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)
-    cells = _cell_columns(schema, columns)
+    cells = _cell_columns(schema, columns, attributes)
     optional = {column for column, cell in cells.items() if not schema.possible[cell]}
-    asked = [*geography.columns, *choice.columns]
+    asked = [*geography.columns, *choice.columns, *(one.column for one in attributes)]
     rows = read_rows(table_of(path), [*asked, *cells], optional=optional - {*asked}, form=form)
     present = {column: cell for column, cell in cells.items() if column in rows.frame.columns}
     rows = without_totals(choice.of(rows), geography, totals)
@@ -169,17 +180,19 @@ def read_counts(
     counts = np.column_stack(
         [whole_numbers(rows, column, problems, blank=blank_counts) for column in present]
     )
+    in_rows = _row_cells(rows, schema, attributes, problems)
     problems.refuse()
     if overlap is None or overlap == 1:
         held = {column: _levels(schema, cell) for column, cell in present.items()}
         refuse_columns_that_overlap(counts, held, rows.name, unsaid=overlap is None)
     tree, unit, read_off = place_table(
-        rows, geography, units, distinct=True, totals=totals, from_data=units_from_data
+        rows, geography, units, distinct=not attributes, totals=totals, from_data=units_from_data
     )
-    if sums == "refuse":
+    _refuse_repeated(unit, in_rows, rows)
+    if sums == "refuse" and not attributes:
         refuse_sums(sums_of_others(counts, unit, tree), geography.codes(rows.frame)[-1], rows)
     row, position = np.nonzero(counts)
-    cell = np.fromiter(present.values(), dtype=np.int32)[position]
+    cell = np.fromiter(present.values(), dtype=np.int32)[position] + in_rows[row]
     note_impossible(schema, cell, problems, rows=row)
     problems.refuse()
     return Population(
@@ -199,8 +212,15 @@ def read_counts(
 
 
 def _cell_columns(
-    schema: Schema, columns: Mapping[str, Mapping[str, str]] | None
+    schema: Schema,
+    columns: Mapping[str, Mapping[str, str]] | None,
+    attributes: Sequence[AttributeColumn],
 ) -> dict[str, int]:
+    """The cell of each column, in its first levels of attributes that stand in rows."""
+    in_rows = {one.name: schema.attribute(one.name).levels[0] for one in attributes}
+    if in_rows:
+        columns = {column: {**levels, **in_rows} for column, levels in (columns or {}).items()}
+        return {column: schema.cell(**levels) for column, levels in columns.items()}
     if columns is None:
         return {column: cell for cell, column in enumerate(schema.cell_names)}
     cells = {column: schema.cell(**levels) for column, levels in columns.items()}
@@ -213,6 +233,32 @@ def _cell_columns(
             expected="a column for every possible cell",
         )
     return cells
+
+
+def _row_cells(
+    rows: Rows, schema: Schema, attributes: Sequence[AttributeColumn], problems: Problems
+) -> Ints32:
+    """How far the cell of each row is from that of the first levels."""
+    found = np.zeros(rows.frame.height, dtype=np.int32)
+    for column in attributes:
+        at = schema.names.index(column.name)
+        step = int(np.prod(schema.shape[at + 1 :], dtype=np.int64))
+        column = replace(column, levels=schema.attributes[at].levels, bins=None)
+        found += np.int32(step) * level_numbers(rows, column, problems)
+    return found
+
+
+def _refuse_repeated(unit: Ints32, in_rows: Ints32, rows: Rows) -> None:
+    """Refuse a second row of a unit and the levels of its row."""
+    pairs = np.stack([unit, in_rows])
+    _, first = np.unique(pairs, axis=1, return_index=True)
+    problems = rows.problems()
+    problems.add(
+        np.setdiff1d(np.arange(len(unit)), first).tolist(),
+        found=lambda row: "a second row of the same unit and levels",
+        expected="one row for each unit and each combination of levels in rows",
+    )
+    problems.refuse()
 
 
 def _levels(schema: Schema, cell: int) -> tuple[str, ...]:
@@ -279,7 +325,9 @@ def read_quarters(
     known = population.schema.attribute(attribute)
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
-    rows = read_rows(table_of(path), [*geography.columns, *chosen.values(), *extra], form=form)
+    rows = read_rows(
+        table_of(path), [*geography.columns, *chosen.values(), *extra], form=form.of_others
+    )
     table, where, problems = rows.frame, rows.where, rows.problems()
     own, at = build_geography(table, geography, name=name, where=where, distinct=True)
     unit = place_rows(geography.codes(table)[-1], tree, name=name, where=where)

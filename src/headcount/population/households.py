@@ -290,7 +290,7 @@ def _chosen(
     if dwellings is None:
         rows = choice.of(read_rows(persons, [*own, *shared, *choice.columns], form=form))
         return rows, rows
-    both = header_of(dwellings, form) if choice.columns else []
+    both = header_of(dwellings, form.of_others) if choice.columns else []
     of_homes = choice.within(both)
     here = header_of(persons, form) if choice.columns else []
     of_people = choice.within([c for c in choice.columns if c in here or c not in both])
@@ -300,7 +300,7 @@ def _chosen(
         optional=set(geography.columns) - {*own, *of_people.columns},
         form=form,
     )
-    homes = read_rows(dwellings, [own[0], *shared, *of_homes.columns], form=form)
+    homes = read_rows(dwellings, [own[0], *shared, *of_homes.columns], form=form.of_others)
     return _agreeing(people, of_people.of(people), homes, of_homes.of(homes), own[0])
 
 
@@ -491,7 +491,9 @@ def _listed(
     """The area columns that the list of units has, each with that list."""
     if units is None or not areas:
         return {}
-    rows = read_rows(table_of(units), [*geography.columns, *areas], optional=set(areas), form=form)
+    rows = read_rows(
+        table_of(units), [*geography.columns, *areas], optional=set(areas), form=form.of_others
+    )
     return {area: rows for area in areas if area in rows.frame.columns}
 
 

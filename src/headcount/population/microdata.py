@@ -32,6 +32,7 @@ from headcount.population._base import (
 )
 from headcount.population.columns import AttributeColumn, BlankCounts, KeyColumn
 from headcount.population.counts import QuartersTable
+from headcount.population.formats.kinds import TooLargeError
 from headcount.population.people_table import (
     EVERY_ROW,
     STAGES,
@@ -47,7 +48,6 @@ from headcount.population.population import Population, RecordKeys
 from headcount.population.suspicious import Totals
 from headcount.population.tables import (
     AnyTable,
-    TooLargeError,
     header_of,
     present,
     read_rows,

@@ -532,7 +532,7 @@ def listed_geography(
     units: AnyTable, source: GeographySource, totals: Totals, form: Format
 ) -> Geography:
     """The geography of a list of units."""
-    listed = read_rows(units, source.columns, form=form)
+    listed = read_rows(units, source.columns, form=form.of_others)
     listed = without_totals(listed, source, totals, may_drop=False)
     tree, _ = build_geography(
         listed.frame, source, name=listed.name, where=listed.where, distinct=True

@@ -27,7 +27,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.population.formats.kinds import too_large
 from headcount.population.tables import (
+    Additions,
     AnyTable,
     Rows,
     all_texts,
@@ -41,11 +43,11 @@ from headcount.population.tables import (
     sound_frame,
     text_columns,
     text_rows,
-    too_large,
     trimmed,
     undamaged,
+    way_of,
 )
-from headcount.population.text_files import PLAIN, Format, is_text, open_text
+from headcount.population.text_files import PLAIN, Format, open_text
 from headcount.processes import gib
 
 ROWS = 1 << 20
@@ -171,13 +173,37 @@ class TextRange:
         yield all_texts(text, part=(self.start, self.stop))
 
 
+@dataclass(frozen=True)
+class WithMore:
+    """A piece of a table with columns that other tables add; its digest is that of its own."""
+
+    piece: TablePiece
+    more: Additions
+
+    def batches(
+        self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
+    ) -> Iterator[Rows]:
+        """The rows of the piece with what the other tables say of them."""
+        own = self.more.own(columns)
+        for rows in self.piece.batches(own, optional, together=together, numbers=numbers):
+            yield self.more.added(rows, columns, optional)
+
+    def texts(self) -> Iterator[Iterable[pl.Series]]:
+        """Every column of the piece itself."""
+        return self.piece.texts()
+
+
 def pieces_of(path: AnyTable, form: Format) -> Sequence[TablePiece]:
     """The pieces of a table, in the order of its rows; a small one is one piece."""
+    if form.beside:
+        more = Additions.of(path, form)
+        return [WithMore(piece, more) for piece in pieces_of(path, more.form)]
     if isinstance(path, Path):
         refuse_no_file(path)
-        if path.suffix.lower() == ".parquet":
+        how = way_of(path, form)
+        if how == "parquet":
             return _row_groups(path, form) or [WholeTable(path, form)]
-        if is_text(path) and path.stat().st_size > TEXT:
+        if how == "text" and path.stat().st_size > TEXT and not form.fill_down:
             return _text_ranges(path, form) or [WholeTable(path, form)]
     return [WholeTable(path, form)]
 
@@ -205,12 +231,13 @@ def _text_ranges(path: Path, form: Format) -> Sequence[TablePiece]:
     text = open_text(path, form, too_large(str(path)), whole=False)
     if text.content is not None:
         return []
-    size, start, first = path.stat().st_size, 0, -1 - text.lines_before_header()
+    size = path.stat().st_size if text.end is None else text.end
+    start, first = text.begin, 0 if text.cut else -1 - text.lines_before_header()
     pieces, length = [], TEXT
     with path.open("rb") as file:
         while start + length < size:
             file.seek(start)
-            some = np.frombuffer(file.read(length), dtype=np.uint8)
+            some = np.frombuffer(file.read(min(length, size - start)), dtype=np.uint8)
             mark = len(BOM_UTF8) if not start and bytes(some[:3]) == BOM_UTF8 else 0
             cut, records = last_cut(some[mark:], ord(text.delimiter))
             if not cut:

@@ -26,9 +26,10 @@ from headcount.population.adding_up import (
     parts_of_names,
     runs_that_add_up,
 )
-from headcount.population.office_files import EXCEL, read_sheet
-from headcount.population.tables import Rows, header_of, refuse_no_file, too_large
-from headcount.population.text_files import PLAIN, Format, is_text, open_text
+from headcount.population.formats.kinds import kind_of, too_large
+from headcount.population.formats.whole import read_whole
+from headcount.population.tables import Rows, header_of, refuse_no_file
+from headcount.population.text_files import PLAIN, Format, open_text
 
 if TYPE_CHECKING:
     from headcount.population.columns import AttributeColumn
@@ -333,12 +334,13 @@ def refuse_values_as_names(path: Path, form: Format = PLAIN) -> None:
     sheets keep names apart from rows.
     """
     refuse_no_file(path)
-    if is_text(path):
+    kind = kind_of(path)
+    if kind == "text":
         text = open_text(path, form, too_large(str(path)), whole=False)
         odd = _value_among(text.header, text.rows_below(SAMPLE))
-    elif path.suffix.lower() in EXCEL:
-        sheet, header = read_sheet(path, form)
-        odd = _value_among(header, sheet.head(SAMPLE).rows())
+    elif kind == "excel":
+        sheet = read_whole(path, form)
+        odd = _value_among(sheet.header, sheet.frame.head(SAMPLE).rows())
     else:
         odd = _without_letters(header_of(path, form))
     if odd is not None:

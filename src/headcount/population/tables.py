@@ -11,30 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import polars as pl
 
 from headcount.errors import InputError, Problems, by_row, did_you_mean, near_name, one_of
-from headcount.population.office_files import (
-    EXACT,
-    EXCEL,
-    STATISTICS,
-    read_sheet,
-    read_statistics,
-    statistics_rows,
+from headcount.population.formats.content import EXACT
+from headcount.population.formats.kinds import (
+    KNOWN,
+    damaged,
+    kind_of,
+    refuse_too_many,
+    too_large,
 )
+from headcount.population.formats.whole import header_in, read_whole
 from headcount.population.text_files import (
     PLAIN,
-    SUFFIXES,
+    Beside,
     Format,
     TextFile,
-    TooLarge,
-    is_text,
     not_utf8,
     open_text,
 )
-from headcount.processes import SETTING, gib, memory_limit
 from headcount.schema.schema import is_pattern
 
 if TYPE_CHECKING:
@@ -111,15 +109,6 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 T = TypeVar("T")
-
-ROW_BYTES, VALUE_BYTES = 64, 40
-"""Memory that a row takes while it is coded, and each of its values: for the estimate."""
-
-LARGER_AS_SHEET = 20
-"""Memory that an Excel file takes, in sizes of the file, which is packed."""
-
-KNOWN = (".parquet", *SUFFIXES, *(f"{one}.gz" for one in SUFFIXES), *EXCEL, *STATISTICS)
-"""Endings of the files that can be read."""
 
 _BLANK = "\0blank"  # a column that no file can have
 
@@ -204,10 +193,12 @@ def rows_named(path: AnyTable, form: Format, rows: Sequence[int]) -> list[str]:
     """What a file calls its rows, given by their positions: a line, a row of a sheet, a number."""
     if isinstance(path, FrameTable):
         return by_row(rows)
-    if is_text(path):
+    kind = kind_of(path)
+    if kind == "text" and form.layout is None:
         return open_text(path, form, too_large(str(path)), whole=False).lines(rows)
-    if path.suffix.lower() in EXCEL:
-        return [f"row {row + 2}" for row in rows]
+    if kind == "excel":
+        above = form.lines_above + form.heading_lines + form.lines_after_heading
+        return [f"row {row + above + 1}" for row in rows]
     return by_row(rows)
 
 
@@ -231,18 +222,33 @@ def read_rows(
 ) -> Rows:
     """Read the named columns, with the places of the rows; wholly blank rows are no rows."""
     wanted, may_lack = list(dict.fromkeys(columns)), optional or set()
+    if form.beside:
+        more = Additions.of(path, form)
+        rows = read_rows(path, more.own(wanted), optional=may_lack, form=more.form)
+        return more.added(rows, wanted, may_lack)
     if isinstance(path, FrameTable):
         rows = _read_frame(path, wanted, may_lack, form)
-    elif is_text(_file(path)):
-        rows = _read_text(path, wanted, may_lack, form)
-    elif path.suffix.lower() in (*EXCEL, *STATISTICS):
-        rows = _read_office(path, wanted, may_lack, form)
     else:
-        refuse_no_permission(path)
-        rows = Rows(path, form, _read_parquet(path, wanted, may_lack))
+        refuse_no_file(path)
+        how = way_of(path, form)
+        if how == "text":
+            rows = _read_text(path, wanted, may_lack, form)
+        elif how == "parquet":
+            refuse_no_permission(path)
+            rows = Rows(path, form, _read_parquet(path, wanted, may_lack))
+        else:
+            rows = _read_other(path, wanted, may_lack, form)
     if rows.frame.is_empty():
         raise InputError(rows.name, found="no rows", expected="at least one")
     return replace(rows, frame=trimmed(rows.frame))
+
+
+def way_of(path: Path, form: Format) -> Literal["text", "parquet", "other"]:
+    """Whether a file is read as text or as Parquet, in pieces, or in another way."""
+    kind = kind_of(path)
+    if form.layout is not None or kind not in ("text", "parquet"):
+        return "other"
+    return "text" if kind == "text" else "parquet"
 
 
 def trimmed(frame: pl.DataFrame) -> pl.DataFrame:
@@ -260,10 +266,11 @@ def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
     """Every column of a table as text, one after the other; columns of lists are left out."""
     from pyarrow.parquet import ParquetFile
 
-    if is_text(path):
+    how = way_of(path, form)
+    if how == "text":
         yield from all_texts(open_text(path, form, too_large(str(path))))
-    elif path.suffix.lower() in (*EXCEL, *STATISTICS):
-        yield from _office_table(path, form)[0]
+    elif how == "other":
+        yield from read_whole(path, form).frame
     else:
         with ParquetFile(path) as file:
             header = [one.name for one in file.schema_arrow if is_plain(one.type)]
@@ -276,10 +283,13 @@ def header_of(path: AnyTable, form: Format = PLAIN) -> list[str]:
     if isinstance(path, FrameTable):
         return path.frame.columns
     refuse_no_file(path)
-    if is_text(path):
+    if form.beside:
+        return Additions.of(path, form).header
+    how = way_of(path, form)
+    if how == "text":
         return list(open_text(path, form, too_large(str(path)), whole=False).header)
-    if path.suffix.lower() in (*EXCEL, *STATISTICS):
-        return _office_table(path, form)[1]
+    if how == "other":
+        return header_in(path, form)
     return list(parquet_file(path).schema_arrow.names)
 
 
@@ -290,19 +300,12 @@ def refuse_no_file(path: Path) -> None:
         raise InputError(name, found="a directory", expected=expected)
     if not path.is_file():
         raise InputError(name, found="no such file", expected=expected + near_name(path))
-    known = is_text(path) or path.suffix.lower() in KNOWN
-    if not known:
+    if not path.name.lower().endswith(KNOWN):
         raise InputError(
             name, found=f"a file ending in {path.suffix!r}", expected=one_of(KNOWN, most=20)
         )
     if path.stat().st_size == 0:
         raise InputError(name, found="an empty file", expected="a header and at least one row")
-
-
-def _file(path: Path) -> Path:
-    """A file that can be read; an error if it is none."""
-    refuse_no_file(path)
-    return path
 
 
 def _read_frame(
@@ -322,7 +325,12 @@ def refuse_no_permission(path: Path) -> None:
 
 def _read_text(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
     text = open_text(path, form, too_large(str(path)))
-    return text_rows(text, columns, optional, form)
+    rows = text_rows(text, [*columns, *form.fill_down], optional, form)
+    if not form.fill_down:
+        return rows
+    filled = pl.col(form.fill_down).str.strip_chars().replace("", None).forward_fill()
+    wanted = present(str(path), columns, optional, text.header)
+    return replace(rows, frame=rows.frame.with_columns(filled).select(wanted))
 
 
 def text_rows(
@@ -355,7 +363,7 @@ def _damaged(text: TextFile, error: BaseException) -> InputError:
     if "utf-8" in str(error) and text.content is None:
         return not_utf8(text.path)
     text.refuse_longer()
-    return _unreadable(str(text.path), error)
+    return damaged(str(text.path), error)
 
 
 def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterator[pl.Series]:
@@ -366,30 +374,112 @@ def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterato
         try:
             yield lazy.select(pl.nth(number)).collect().to_series()
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise _unreadable(str(text.path), error) from None
+            raise damaged(str(text.path), error) from None
 
 
-def _read_office(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
-    name = str(path)
-    frame, header = _office_table(path, form)
-    wanted = present(name, columns, optional, header)
-    rows = Rows(path, form, frame.select(wanted))
-    blank = (
-        frame.select(_all_null()).to_series() if frame.width else pl.Series([], dtype=pl.Boolean)
-    )
-    return rows.only(~blank, without="")
-
-
-def _office_table(path: Path, form: Format) -> tuple[pl.DataFrame, list[str]]:
-    name, size = str(path), path.stat().st_size
+def _read_other(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
     refuse_no_permission(path)
-    if path.suffix.lower() in EXCEL:
-        if LARGER_AS_SHEET * size > memory_limit():
-            raise too_large(name)(size, LARGER_AS_SHEET * size)
-        return read_sheet(path, form)
-    number, header = statistics_rows(path)
-    _refuse_too_large(name, number, len(header))
-    return read_statistics(path)[0], header
+    content = read_whole(path, form)
+    wanted = present(str(path), columns, optional, content.header)
+    frame = content.frame
+    if form.fill_down:
+        filled = present(str(path), form.fill_down, set(), content.header)
+        frame = frame.with_columns(pl.col(filled).replace("", None).forward_fill())
+    blank = (
+        content.frame.select(_all_null()).to_series()
+        if frame.width
+        else pl.Series([], dtype=pl.Boolean)
+    )
+    return Rows(path, form, frame.select(wanted)).only(~blank, without="")
+
+
+@dataclass(frozen=True, eq=False)
+class Additions:
+    """Columns that other tables add to one, by their keys.
+
+    where
+        path     the table
+        form     how it is written, without what is beside it
+        own_header  the columns of the table itself
+        tables   what is beside it
+    """
+
+    path: AnyTable
+    form: Format
+    own_header: tuple[str, ...]
+    tables: tuple[tuple[Beside, tuple[str, ...]], ...]
+
+    @classmethod
+    def of(cls, path: AnyTable, form: Format) -> Additions:
+        """What a format says to be beside a table."""
+        alone = replace(form, beside=())
+        header = header_of(path, alone)
+        known, found = set(header), []
+        for one in form.beside:
+            present(str(path), [one.key], set(), header)
+            theirs = header_of(one.file, form.of_table(one))
+            other_key = one.other_key or one.key
+            present(str(one.file), [other_key, *one.columns], set(), theirs)
+            more = one.columns or tuple(c for c in theirs if c not in known and c != other_key)
+            if twice := [c for c in more if c in known]:
+                raise InputError(
+                    str(one.file),
+                    place=f"column {twice[0]!r}",
+                    found=f"a column that {path} has, too",
+                    expected="columns = [...] without it",
+                )
+            known.update(more)
+            found.append((one, more))
+        return cls(path, alone, tuple(header), tuple(found))
+
+    @property
+    def header(self) -> list[str]:
+        """All columns."""
+        return [*self.own_header, *(name for _, more in self.tables for name in more)]
+
+    def own(self, wanted: Sequence[str]) -> list[str]:
+        """The columns that must be read from the table itself."""
+        added = {name for _, more in self.tables for name in more}
+        keys = [one.key for one, more in self.tables if {*more} & {*wanted}]
+        return list(dict.fromkeys([*(one for one in wanted if one not in added), *keys]))
+
+    def added(self, rows: Rows, wanted: Sequence[str], optional: set[str]) -> Rows:
+        """Rows with what the other tables say of them; what they do not know is an error."""
+        frame = rows.frame
+        for one, more in self.tables:
+            if chosen := [name for name in more if name in wanted]:
+                frame = _joined(replace(rows, frame=frame), one, chosen, self.form)
+        kept = present(rows.name, wanted, optional, frame.columns)
+        return replace(rows, frame=frame.select(kept))
+
+
+_KEY = "\0key"
+
+
+def _joined(rows: Rows, beside: Beside, columns: Sequence[str], form: Format) -> pl.DataFrame:
+    """The rows with columns of a table beside."""
+    other_key = beside.other_key or beside.key
+    said = read_rows(beside.file, [other_key, *columns], form=form.of_table(beside))
+    key = said.frame[other_key].cast(pl.String).alias(_KEY)
+    problems = said.problems()
+    problems.add(
+        (key.is_null() | ~key.is_first_distinct()).arg_true(),
+        place=f"column {other_key!r}",
+        found=lambda row: "no key" if key[row] is None else f"{key[row]!r} again",
+        expected="each key once",
+    )
+    problems.refuse()
+    own = rows.frame.with_columns(pl.col(beside.key).cast(pl.String).alias(_KEY))
+    problems = rows.problems()
+    problems.add(
+        (~own[_KEY].is_in(key.implode()).fill_null(False)).arg_true(),
+        place=f"column {beside.key!r}",
+        found=lambda row: repr(own[_KEY][row]),
+        expected=f"a key of {beside.file}",
+    )
+    problems.refuse()
+    theirs = said.frame.select(columns).with_columns(key)
+    return own.join(theirs, on=_KEY, how="left", maintain_order="left").drop(_KEY)
 
 
 def _blank(frame: pl.DataFrame) -> pl.Series:
@@ -407,7 +497,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str])
         header = file.schema_arrow.names
         wanted = header if columns is None else present(name, columns, optional, header)
         refuse_other_types(name, file.schema_arrow, wanted)
-        _refuse_too_large(name, file.metadata.num_rows, len(wanted))
+        refuse_too_many(name, file.metadata.num_rows, len(wanted))
         return sound_frame(name, undamaged(name, lambda: file.read(wanted)), wanted)
 
 
@@ -429,7 +519,7 @@ def undamaged(name: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except _damage() as error:
-        raise _unreadable(name, error) from None
+        raise damaged(name, error) from None
 
 
 def parquet_file(path: Path, **options: Any) -> ParquetFile:
@@ -504,41 +594,3 @@ def is_plain(kind: DataType) -> bool:
     numbers = of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind)
     times = of.is_date(kind) or of.is_time(kind) or of.is_timestamp(kind)
     return bool(texts or numbers or times or of.is_boolean(kind) or of.is_null(kind))
-
-
-def _refuse_too_large(name: str, rows: int, columns: int) -> None:
-    need = rows * (ROW_BYTES + columns * VALUE_BYTES)
-    if need > (most := memory_limit()):
-        raise TooLargeError(
-            name,
-            found=f"{rows:,} rows of {columns} columns",
-            expected=_fitting(most, need),
-        )
-
-
-class TooLargeError(InputError):
-    """A table that does not fit into memory."""
-
-
-def too_large(name: str) -> TooLarge:
-    """What refuses a file that does not fit into memory."""
-
-    def error(size: int, need: int) -> InputError:
-        return TooLargeError(
-            name, found=f"a file of {gib(size)}", expected=_fitting(memory_limit(), need)
-        )
-
-    return error
-
-
-def _fitting(most: int, need: int) -> str:
-    return (
-        f"what fits into the {gib(most)} of memory here (this takes about {gib(need)}; if that is "
-        f"too careful, set {SETTING} to the GiB that may be used)"
-    )
-
-
-def _unreadable(name: str, error: BaseException) -> InputError:
-    first, *_ = str(error).splitlines() or [""]  # what follows is advice for programmers
-    why = first or type(error).__name__
-    return InputError(name, found=f"content that cannot be read ({why})", expected="a table")

@@ -25,7 +25,8 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.errors import InputError, Problems, one_of
 from headcount.geography import Geography
-from headcount.population.tables import Rows, too_large
+from headcount.population.formats.kinds import too_large
+from headcount.population.tables import Rows
 from headcount.population.text_files import Format, open_text
 from headcount.release._mdf import GQTYPES, PERSON_FIELDS, UNIT_FIELDS
 from headcount.release.layout import marginal

@@ -1,0 +1,269 @@
+"""What adds up in a table: columns that are sums of others, rows that are, and how surely.
+
+Columns are compared in all rows at once by one whole number each, a sum of their entries with
+random weights modulo 2^64, which adds up where the columns do. A sum counts if the digits that
+agree are more than chance would make agree, among all sums that were looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.arrays import Flags, Ints
+
+Marks = NDArray[np.uint64]
+
+SURE = 6.0
+"""Digits that must agree, beside those that a search among many sums makes agree by chance."""
+
+MOSTLY = 0.98
+"""The share of rows in which a sum holds, where a few are wrong."""
+
+EIGHTHS = 4
+"""Parts of the rows in which sums are looked for too, so that a wrong row hides none."""
+
+MOST_FAMILIES = 6
+"""How often the same people may stand beside each other without a total."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A column that is the sum of others.
+
+    where
+        total   the column
+        parts   those that it adds up
+        wrong   the rows in which it does not
+    """
+
+    total: int
+    parts: tuple[int, ...]
+    wrong: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Counts, rows x columns, and which of them are there."""
+
+    counts: Ints
+    there: Flags
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return int(self.counts.shape[1])
+
+    def digits(self, column: int, rows: Flags | slice = slice(None)) -> float:
+        """How many digits agree where a column does."""
+        return digits(self.counts[rows, column])
+
+    def only(self, columns: Sequence[int]) -> Table:
+        """Some of the columns."""
+        return Table(self.counts[:, list(columns)], self.there[:, list(columns)])
+
+    def rows(self, wanted: Flags) -> Table:
+        """Some of the rows."""
+        return Table(self.counts[wanted], self.there[wanted])
+
+
+def digits(counts: Ints) -> float:
+    """How many digits numbers have together."""
+    return float(np.log10(1.0 + np.abs(counts)).sum())
+
+
+def sums_of_columns(table: Table) -> list[Sum]:
+    """Columns that are sums of two or more others in nearly all rows, each way to add them up."""
+    found: dict[tuple[int, frozenset[int]], Sum] = {}
+    for rows in _samples(len(table.counts)):
+        for total, parts in _candidates(table.counts[rows]):
+            key = (total, frozenset(parts))
+            if key not in found and (one := _verified(table, total, parts)) is not None:
+                found[key] = one
+    return list(found.values())
+
+
+def _samples(rows: int) -> Iterator[Flags]:
+    yield np.ones(rows, dtype=bool)
+    if rows >= 40:
+        order = np.random.default_rng(32).permutation(rows)
+        for part in np.array_split(order, 8)[:EIGHTHS]:
+            wanted = np.zeros(rows, dtype=bool)
+            wanted[part] = True
+            yield wanted
+
+
+def _verified(table: Table, total: int, parts: Sequence[int]) -> Sum | None:
+    """The sum, if it holds in nearly all rows in which all of it is there."""
+    own, there = table.counts[:, total], table.there[:, [total, *parts]].all(axis=1)
+    holds = table.counts[:, list(parts)].sum(axis=1) == own
+    number = int(there.sum())
+    if not number or (holds & there).sum() < MOSTLY * number:
+        return None
+    if table.digits(total, holds & there) < SURE + 2 * log10(table.width + 1):
+        return None
+    return Sum(total, tuple(sorted(parts)), tuple(np.flatnonzero(there & ~holds).tolist()))
+
+
+def _candidates(counts: Ints) -> Iterator[tuple[int, list[int]]]:
+    """Columns and what their marks add up, not yet verified."""
+    marks = marks_of(counts)
+    filled = counts.max(axis=0, initial=0) > 0
+    yield from trees(marks, filled)
+    yield from _pairs(marks, filled)
+    for stride in (1, 2, 3):
+        for first in range(stride):
+            yield from _runs(marks, filled, np.arange(first, len(marks), stride))
+
+
+def marks_of(counts: Ints) -> Marks:
+    """One number for each column, which add up where the columns do in every row."""
+    weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
+    marks: Marks = (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
+    return marks
+
+
+def trees(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
+    """Sums of those next to them, at any depth: what a total adds up is one item of the next."""
+    number = len(marks)
+    for order in (range(number - 1, -1, -1), range(number)):
+        items = np.zeros(number, dtype=np.int64)  # the nearest last
+        held = 0
+        for k in order:
+            if filled[k] and held:
+                near = items[:held][::-1]
+                hits = np.flatnonzero(np.cumsum(marks[near]) == marks[k])
+                own = next((near[: h + 1] for h in hits if filled[near[: h + 1]].sum() > 1), None)
+                if own is not None:
+                    yield k, own.tolist()
+                    held -= len(own)
+            items[held] = k
+            held += 1
+
+
+def _pairs(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
+    some = np.flatnonzero(filled)
+    order = some[np.argsort(marks[some])]
+    sizes = marks[order]
+    for a in some.tolist():
+        others = some[some > a]
+        wanted = marks[others] + marks[a]
+        at = np.minimum(np.searchsorted(sizes, wanted), max(len(sizes) - 1, 0))
+        for hit in np.flatnonzero(sizes[at] == wanted) if len(others) else ():
+            yield int(order[at[hit]]), [a, int(others[hit])]
+
+
+def _runs(marks: Marks, filled: Flags, columns: Ints) -> Iterator[tuple[int, list[int]]]:
+    """Sums of columns that follow each other at a distance."""
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(marks[columns])])
+    order = np.argsort(sums, kind="stable")
+    ordered = sums[order]
+    for total in np.flatnonzero(filled).tolist():
+        wanted = sums + marks[total]
+        at = np.minimum(np.searchsorted(ordered, wanted), len(sums) - 1)
+        for start in np.flatnonzero(ordered[at] == wanted).tolist():
+            run = columns[start : int(order[at[start]])]
+            if filled[run].sum() > 1 and total not in run:
+                yield total, run.tolist()
+
+
+def equal_families(table: Table) -> list[tuple[int, ...]]:
+    """Runs of columns with the same sum in every row: the same people so often, and no total."""
+    if not table.there.all() or not len(table.counts):
+        return []
+    sums = np.cumsum(table.counts, axis=1)
+    whole = sums[:, -1]
+    if digits(whole) < SURE + 2 * log10(table.width + 1):
+        return []
+    for times in range(MOST_FAMILIES, 1, -1):
+        cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
+        if table.width > times + 1 and all(cut.any() for cut in cuts):
+            ends = [0, *(int(np.flatnonzero(cut)[0]) + 1 for cut in cuts), table.width]
+            return [tuple(range(a, b)) for a, b in pairwise(ends)]
+    return []
+
+
+@dataclass(frozen=True)
+class RowTotals:
+    """Rows that are sums of others.
+
+    where
+        rows    which
+        tried   how many looked like totals in the same way
+        digits  how many digits agree
+    """
+
+    rows: Flags
+    tried: int
+    digits: float
+
+    @property
+    def number(self) -> int:
+        """How many agree."""
+        return int(self.rows.sum())
+
+
+def totals_by_level(groups: Ints, levels: Ints, level: int, counts: Ints) -> RowTotals:
+    """Rows of a level that are, in their group, the sum of all others."""
+    size = int(groups.max(initial=-1)) + 1
+    own = levels == level
+    whole = np.bincount(groups, counts, size)
+    here = np.bincount(groups[own], counts[own], size)
+    others = np.bincount(groups[~own], minlength=size)
+    single = np.bincount(groups[own], minlength=size) == 1
+    tried = single & (others > 0)
+    agree = tried & (whole == 2 * here)
+    some = agree & (np.bincount(groups[~own & (counts > 0)], minlength=size) > 1)
+    return RowTotals(own & agree[groups], int(tried.sum()), digits(here[some].astype(np.int64)))
+
+
+def totals_of_groups(groups: Ints, counts: Ints) -> RowTotals:
+    """The largest row of each group, where it is the sum of all others, whatever it is called."""
+    size = int(groups.max(initial=-1)) + 1
+    whole = np.bincount(groups, counts, size)
+    largest = np.zeros(size)
+    np.maximum.at(largest, groups, counts)
+    number = np.bincount(groups[counts > 0], minlength=size)
+    tried = number > 2
+    agree = tried & (whole == 2 * largest)
+    top = (counts == largest[groups]) & agree[groups]
+    return RowTotals(top, int(tried.sum()), digits(largest[agree].astype(np.int64)))
+
+
+def totals_in_order(counts: Ints) -> RowTotals:
+    """Rows that are the sum of those that follow or precede them, at any depth (one column)."""
+    best = np.zeros(len(counts), dtype=bool)
+    filled = counts > 0
+    marks = counts.astype(np.uint64)
+    sure = 2 * log10(len(counts) + 1)
+    found: list[Flags] = []
+    for way in _two_ways(marks, filled):
+        rows = np.zeros(len(counts), dtype=bool)
+        rows[[k for k, parts in way if len(parts) > 2 or digits(counts[k : k + 1]) > sure]] = True
+        found.append(rows)
+    best = max(found, key=lambda rows: int(rows.sum()))
+    agree = digits(counts[best]) - sure * float(best.sum())
+    return RowTotals(best, int(best.sum()), max(agree, 0.0))
+
+
+def _two_ways(marks: Marks, filled: Flags) -> list[list[tuple[int, list[int]]]]:
+    forward = np.arange(len(marks))
+    ways = []
+    for order in (forward, forward[::-1]):
+        own: list[tuple[int, list[int]]] = []
+        items: list[int] = []
+        for k in order[::-1].tolist():
+            near = np.array(items[::-1], dtype=np.int64)
+            hits = np.flatnonzero(np.cumsum(marks[near]) == marks[k]) if filled[k] else ()
+            parts = next((near[: h + 1] for h in hits if filled[near[: h + 1]].sum() > 1), None)
+            if parts is not None:
+                own.append((k, parts.tolist()))
+                del items[len(items) - len(parts) :]
+            items.append(k)
+        ways.append(own)
+    return ways

@@ -1,0 +1,236 @@
+"""Tables that are read by what adds up, and negative controls: else somebody is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.config.load import load_config
+from headcount.errors import InputError
+from headcount.init import Told, draft, write_draft
+from headcount.init.layout import Layout, find_layout
+from headcount.init.preview import preview
+from headcount.init.read import how_many, people_of
+from headcount.init.sums import (
+    Table,
+    equal_families,
+    sums_of_columns,
+    totals_by_level,
+    totals_in_order,
+    totals_of_groups,
+)
+from tests.init.test_init import tallied
+
+
+def table(columns: list[list[int]]) -> Table:
+    counts = np.array(columns, dtype=np.int64).T
+    return Table(counts, np.ones(counts.shape, dtype=bool))
+
+
+def random_columns(seed: int, *, columns: int, rows: int = 30) -> list[list[int]]:
+    random = Random(seed)
+    return [
+        [random.randint(0, 10 ** random.randint(2, 5)) for _ in range(rows)] for _ in range(columns)
+    ]
+
+
+def written(folder: Path, rows: list[list[object]], name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def size(path: Path, **said: object) -> tuple[int, int]:
+    told = Told.by_words(**said)  # type: ignore[arg-type]
+    return how_many(draft(path, told=told), told)
+
+
+# --- sums -------------------------------------------------------------------------------------
+
+
+@given(
+    seed=st.integers(0, 10_000), parts=st.integers(2, 6), order=st.randoms(use_true_random=False)
+)
+@settings(max_examples=30, deadline=None)
+def test_a_total_beside_its_parts_is_found_in_any_order_of_two(
+    seed: int, parts: int, order: Random
+) -> None:
+    own = random_columns(seed, columns=parts)
+    whole = [sum(row) for row in zip(*own, strict=True)]
+    for columns, at in (([whole, *own], 0), ([*own, whole], parts)):
+        found = sums_of_columns(table(columns))
+        assert [one.total for one in found] == [at]
+        assert set(found[0].parts) == set(range(parts + 1)) - {at}
+    order.shuffle(own)
+
+
+def test_a_total_of_two_is_found_anywhere_and_one_wrong_row_hides_none() -> None:
+    men, women, other = random_columns(3, columns=3, rows=100)
+    both = [a + b for a, b in zip(men, women, strict=True)]
+    both[17] += 2
+    (found,) = [one for one in sums_of_columns(table([men, other, both, women])) if one.total == 2]
+    assert found.parts == (0, 3)
+    assert found.wrong == (17,)
+
+
+def test_columns_that_nothing_adds_up_have_no_sum() -> None:
+    for seed in range(20):
+        assert sums_of_columns(table(random_columns(seed, columns=12))) == []
+
+
+def test_small_numbers_that_add_up_by_chance_are_no_sum() -> None:
+    assert sums_of_columns(table([[1, 2, 3], [1, 1, 2], [0, 1, 1]])) == []
+
+
+def test_families_of_the_same_sum_are_found() -> None:
+    a, b, c = random_columns(5, columns=3)
+    first = [x + y for x, y in zip(a, b, strict=True)]
+    assert equal_families(table([first, c, a, b, c])) == [(0, 1), (2, 3, 4)]
+    assert equal_families(table([a, b, c])) == []
+
+
+def test_rows_that_are_totals_are_found_by_level_by_group_and_in_order() -> None:
+    random = Random(7)
+    parts = np.array([random.randint(1000, 90_000) for _ in range(12)], dtype=np.int64)
+    sums = parts.reshape(4, 3).sum(axis=1)
+    groups = np.repeat(np.arange(4), 4)
+    counts = np.column_stack([sums, parts.reshape(4, 3)]).ravel()
+    levels = np.tile([9, 1, 2, 3], 4)
+    wanted = levels == 9
+    for found in (
+        totals_by_level(groups, levels, 9, counts.astype(float)),
+        totals_of_groups(groups, counts.astype(float)),
+        totals_in_order(counts),
+    ):
+        assert (found.rows == wanted).all()
+        assert found.digits > 6
+    assert not totals_in_order(parts).number
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def crossed(seed: int) -> tuple[list[list[object]], int]:
+    """Place x residence in rows, sexes beside each other, with totals of everything."""
+    random = Random(seed)
+    rows: list[list[object]] = [["kk", "type", "all", "m", "f"]]
+    people = 0
+    for place in range(14):
+        own = [[random.randint(10, 9000) for _ in "mf"] for _ in "ru"]
+        both = [sum(column) for column in zip(*own, strict=True)]
+        for zone, cells in (("T", both), ("r", own[0]), ("u", own[1])):
+            rows.append([f"{place:02}x", zone, sum(cells), *cells])
+        people += sum(both)
+    return rows, people
+
+
+def test_levels_in_rows_and_in_columns_are_read_together(tmp_path: Path) -> None:
+    rows, people = crossed(1)
+    path = written(tmp_path, rows)
+    made = draft(path, told=Told(places=("kk",)))
+    assert [one.name for one in made.attributes] == ["type"]
+    assert made.exclude == {"type": ["T"]}
+    assert any("14 of 14 totals in 'type' ('T') agree" in note for note in made.notes)
+    assert how_many(made, Told()) == (people, 14)
+    write_draft(made, tmp_path / "config.toml")
+    population = load_config(tmp_path / "config.toml").population.read()
+    found = tallied(population)
+    assert sum(found.values()) == people
+    assert found["03x", "m", "r"] == rows[1 + 3 * 3 + 1][3]
+
+
+def test_one_total_that_differs_is_asked_about(tmp_path: Path) -> None:
+    rows, _ = crossed(2)
+    for row in rows[1::3][:5]:
+        row[2] = int(str(row[2])) + 7
+        row[3] = int(str(row[3])) + 7
+    with pytest.raises(InputError, match="9 of 14 totals agree with what they add up"):
+        size(written(tmp_path, rows), places="kk")
+
+
+def test_a_unit_twice_in_rows_is_refused_by_check(tmp_path: Path) -> None:
+    rows, _ = crossed(3)
+    made = draft(written(tmp_path, rows), told=Told(places=("kk",)))
+    write_draft(made, tmp_path / "config.toml")
+    written(tmp_path, [*rows, rows[2]])
+    with pytest.raises(InputError, match="a second row of the same unit and levels"):
+        load_config(tmp_path / "config.toml").population.read()
+
+
+def test_few_places_that_no_name_tells_are_asked_about(tmp_path: Path) -> None:
+    rows, _ = crossed(4)
+    with pytest.raises(InputError, match="places, or groups of people"):
+        size(written(tmp_path, rows[: 1 + 3 * 6]))
+
+
+def test_the_same_people_under_two_levels_are_asked_about(tmp_path: Path) -> None:
+    random = Random(5)
+    rows: list[list[object]] = [["district", "spouse", "age", "count"]]
+    for place in range(8):
+        whole = [random.randint(1000, 9000) for _ in range(3)]
+        for side in ("husband", "wife"):
+            random.shuffle(whole)
+            rows += [[f"D{place}", side, age, n] for age, n in zip("xyz", whole, strict=True)]
+    with pytest.raises(InputError, match="with the same totals"):
+        size(written(tmp_path, rows))
+
+
+# --- layout -----------------------------------------------------------------------------------
+
+BODY = [["A", "10", "20"], ["B", "30", "40"], ["C", "50", "60"]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "layout"),
+    [
+        ([["ward", "m", "f"], *BODY], Layout()),
+        ([["People", "", ""], [], ["ward", "m", "f"], *BODY], Layout(lines_above=2)),
+        (
+            [["", "2020", ""], ["ward", "m", "f"], *BODY],
+            Layout(lines_above=1),
+        ),
+        (
+            [["", "young", "old"], ["ward", "m", "f"], *BODY],
+            Layout(heading_lines=2),
+        ),
+        (
+            [["ward", "m", "f"], ["Ward", "Number of men", "Number of women"], *BODY],
+            Layout(lines_after_heading=1),
+        ),
+        ([["ward", "m", "f"], *BODY, [], ["Source: census", "", ""]], Layout(lines_below=1)),
+        ([["ward", "2010", "2020"], *BODY], Layout()),
+        ([["1993", "1723", "M"], ["1993", "1410", "W"], ["1993", "455", "M"]], None),
+        (BODY, None),
+    ],
+)
+def test_where_a_table_is_in_a_sheet(lines: list[list[str]], layout: Layout | None) -> None:
+    assert find_layout(lines) == layout
+
+
+def test_a_heading_of_several_lines_of_text_loses_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(
+        'Title\n\nward,population,"men\nliving",women\r\n'
+        + "".join(f"W{n:02},{300 + n * n},{100 + n},{200 + n * n - n}\r\n" for n in range(20))
+        + "Source: somebody\n"
+    )
+    assert size(path) == (sum(300 + n * n for n in range(20)), 20)
+
+
+def test_what_is_read_is_shown_first(tmp_path: Path) -> None:
+    rows, people = crossed(6)
+    told = Told(places=("kk",))
+    made = draft(written(tmp_path, rows), told=told)
+    shown = preview(made, people_of(made, told))
+    ((level, number, largest),) = shown.places
+    assert (level, number) == ("kk", 14)
+    assert [name for name, _ in shown.levels] == ["sex", "type"]
+    assert {sum(n for _, n in levels) for _, levels in shown.levels} == {people}
+    assert largest[0][1] >= largest[1][1]
+    assert shown.lines()[0] == "first rows:"
+    assert "T" not in {row[1] for row in shown.rows}
