@@ -100,6 +100,24 @@ def own_coding(attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]]
     return Coding(attribute.name, OWN, tuple(layers))
 
 
+def joined_coding(attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]]) -> Coding:
+    """An attribute by groups in place of the levels that they hold; other levels stay."""
+    whole = own_coding(attribute, groups)
+    if len(whole.layers) > 3:
+        raise InputError(
+            "table",
+            place=f"joined levels of {attribute.name!r}",
+            found="a group within another",
+            expected="groups that share no level",
+        )
+    held = {level: label for label, levels in groups for level in levels}
+    sets = dict(whole.groups)
+    labels = dict.fromkeys(held.get(level, level) for level in attribute.levels)
+    return Coding(
+        attribute.name, OWN, (tuple((one, sets[one]) for one in labels), whole.layers[-1])
+    )
+
+
 def _refuse_groups(
     attribute: Attribute,
     groups: Sequence[tuple[str, Sequence[str]]],

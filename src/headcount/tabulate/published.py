@@ -29,6 +29,7 @@ from headcount.tabulate.codings import (
     Coding,
     codings,
     find_attribute,
+    joined_coding,
     level_atoms,
     own_coding,
 )
@@ -71,6 +72,7 @@ class PublishedTable:
                     are crossed in full
         groups      (attribute, (label and levels of each)) broader groups of an attribute that is
                     shown by its own levels
+        joined      the same, shown in place of these levels
     """
 
     product: str
@@ -82,6 +84,7 @@ class PublishedTable:
     counts: str = PERSONS
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
     groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
+    joined: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -185,8 +188,10 @@ def _support(table: PublishedTable, schema: Schema) -> TableSupport:
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
         if not alternatives and role in schema.names:
-            groups = dict(table.groups).get(role, ())
-            axes.append(own_coding(schema.attribute(role), groups))
+            code, groups = own_coding, dict(table.groups).get(role, ())
+            if role in dict(table.joined):
+                code, groups = joined_coding, dict(table.joined)[role]
+            axes.append(code(schema.attribute(role), groups))
             continue
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):
