@@ -160,9 +160,10 @@ def published(run: Path, told: Any) -> Iterator[tuple[Any, ...]]:
             for label, levels in dict(table.get("joined", ())).get(name, ()):
                 axes[name].update(dict.fromkeys(levels, label))
         stem = run / "release" / f"{table['name']}@{one['level']}"
-        parquet, text = Path(f"{stem}.parquet"), Path(f"{stem}.csv")
         read = (
-            pl.read_parquet(parquet) if parquet.exists() else pl.read_csv(text, infer_schema=False)
+            pl.read_csv(f"{stem}.csv", infer_schema=False)
+            if Path(f"{stem}.csv").exists()
+            else (pl.read_parquet(f"{stem}.parquet"))
         )
         totals = {name: read[name][0] for name in axes}  # the total stands first
         cells = {
@@ -173,11 +174,7 @@ def published(run: Path, told: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def check_table(
-    table: tuple[Any, ...],
-    levels: list[str],
-    unit_of: dict[str, Row],
-    told: Any,
-    said: Said,
+    table: tuple[Any, ...], levels: list[str], unit_of: dict[str, Row], told: Any, said: Said
 ) -> None:
     """Add every world up to every cell of a table."""
     combos, truth, worlds, bad, faults = said
@@ -202,9 +199,8 @@ def check_table(
         for (area, combination), n in truth.items():
             true[unit[area], group[combination]] += n
         shown = {one for one in cells if one[1] in set(group.values())}
-        wrong = [one for one in shown if not stands_for(cells[one], true[one], base)]
-        if wrong or not set(true) <= set(cells):
-            faults.append(f"{name} at {level}: the truth does not give {len(wrong)} of its numbers")
+        if not all(stands_for(cells.get(one, 0), true[one], base) for one in shown | set(true)):
+            faults.append(f"{name} at {level}: the truth does not give all of its numbers")
         # Sums of exact numbers follow from the detail, which no world may change.
         for number, world in worlds.items() if not summed or base > 1 else ():
             moved: Counter[Any] = Counter()

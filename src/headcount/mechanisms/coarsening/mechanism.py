@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from headcount.domain import Domain
-from headcount.errors import ConfigError, TruthError, did_you_mean
+from headcount.errors import ConfigError, InputError, TruthError, did_you_mean
 from headcount.fields import Named, Pairs
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
@@ -48,7 +48,7 @@ from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
-from headcount.tabulate.published import OWN_PRODUCT, PublishedTable
+from headcount.tabulate.published import OWN_PRODUCT, PublishedTable, TableCells
 
 TOTALS = "totals"
 """The table of how many people live where."""
@@ -158,7 +158,7 @@ class Coarsening(PostTabular):
                 "chosen by numbers that are published or public, and by nothing else",
             )
         self._refuse_unknown(domain.schema)
-        made = tuple(self._table(name, one, domain).on(domain.schema) for name, one in self.wanted)
+        made = tuple(self._table(name, one, domain) for name, one in self.wanted)
         people = PublishedTable(product=OWN_PRODUCT, name=TOTALS, title="people", lowest=totals)
         return CoarseningDesign(
             method=self,
@@ -186,7 +186,7 @@ class Coarsening(PostTabular):
                     expected = did_you_mean(name, schema.names)
                     raise self._bad(f"audit.{place}", repr(name), expected)
 
-    def _table(self, name: str, wanted: CoarsenedTable, domain: Domain) -> PublishedTable:
+    def _table(self, name: str, wanted: CoarsenedTable, domain: Domain) -> TableCells:
         own = OwnTables(
             tables=Pairs([(name, wanted.by)]),
             groups=wanted.joined,  # type: ignore[arg-type]
@@ -201,7 +201,11 @@ class Coarsening(PostTabular):
         geography = domain.geography
         (table,) = own.on(domain.schema, geography, lowest_of_all=geography.levels[0])
         level = self._level(f"tables.{name}.at", wanted.at, geography)
-        return replace(table, lowest=level, joined=table.groups, groups=())
+        table = replace(table, lowest=level, joined=table.groups, groups=())
+        try:
+            return table.on(domain.schema)
+        except InputError as error:
+            raise self._bad(f"tables.{name}.joined", error.found, error.expected) from None
 
     def guarantee(self) -> Guarantee:
         """None, and it says so, with what the audit says instead."""
