@@ -157,6 +157,14 @@ PERTURBATION = Phrase("PerturbationFile", Word("file", file_name), "sha256")
 LIMITS = Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
 """Of a perturbation table, in the words of a file of keys."""
 
+COARSENED = Phrase(
+    "CoarsenedTable",
+    *("by", "at"),
+    *unless(mapped, joined=(), bins=()),
+    Word("show", Phrase("Show", "base")),
+)
+AUDIT = Phrase("AuditLimits", "known", "secret", "proven", "non_majority", "insiders")
+
 SWAPPED_PERSONS = ("level", "rate", "kind", "k", "area", "keep", "order", "unique_by")
 
 # --- methods
@@ -190,6 +198,14 @@ METHODS = {
         *unless(cost="balanced"),
         *unless(Phrase("CostFile", Word("file", file_name)), costs=None),
         *unless(mapped, publish=()),
+    ),
+    "coarsening": Phrase(
+        "Coarsening",
+        "ladder",
+        Word("tables", by_name(COARSENED)),
+        *unless(totals=""),
+        *unless(Phrase("PublicSizes", Word("file", file_name), "sha256"), sizes=None),
+        *unless(AUDIT, audit=None),
     ),
     "cell-key": Phrase(
         "CellKey",

@@ -29,7 +29,6 @@ from headcount.tabulate.codings import (
     Coding,
     codings,
     find_attribute,
-    joined_coding,
     level_atoms,
     own_coding,
 )
@@ -188,10 +187,9 @@ def _support(table: PublishedTable, schema: Schema) -> TableSupport:
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
         if not alternatives and role in schema.names:
-            code, groups = own_coding, dict(table.groups).get(role, ())
-            if role in dict(table.joined):
-                code, groups = joined_coding, dict(table.joined)[role]
-            axes.append(code(schema.attribute(role), groups))
+            joined = dict(table.joined).get(role, ())
+            groups = joined or dict(table.groups).get(role, ())
+            axes.append(own_coding(schema.attribute(role), groups, joined=bool(joined)))
             continue
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):

@@ -81,6 +81,13 @@ def test_areas_are_joined_within_the_smallest_unit_that_has_enough():
     assert made.units[1].tolist() == ["b000..b001", "b002..b003", "b004..b005", "b006"]
 
 
+def test_the_areas_that_the_page_draws():
+    people = np.array([40, 70, 30, 80, 20, 60, 20, 110, 105])
+    made = ladder(places([5, 2, 2]), people, [100, "county"])
+    assert made.ancestors("areas-100").tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3]
+    assert made.ancestors("areas-county").tolist() == [0] * 5 + [1] * 4
+
+
 def test_a_level_whose_units_share_an_area_is_published_as_a_union():
     people = np.array([2, 2, 3, 1, 2, 9, 9])
     made = ladder(places([4, 1, 2]), people, [4, "county"])

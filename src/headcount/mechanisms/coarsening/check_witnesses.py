@@ -1,12 +1,10 @@
-"""Check the witnesses of a coarsened release: a program of its own, which shares no code with it.
+"""Check the witnesses of a coarsened release: a program that shares no code with the search.
 
     python -m headcount.mechanisms.coarsening.check_witnesses RUN
 
-It reads the files of a run and asks of every population that is said to fit: are its numbers whole
-and not negative, does it give every published number, have all places the people of each key that
-they have in truth, and does it show what it is said to show? The rule for areas is run again, and
-divisions are held against each other. Every area and key must have a statement, and every statement
-that is called "not proven" a witness.
+It asks of every population that is said to fit: are its numbers whole and not negative, does it
+give every published number and all people of each key, does it show what it is said to show? The
+rule for areas is run again, and every statement called "not proven" must have a witness.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
-MOST_FAULTS = 20
 Row = dict[str, str]
 World = Counter[tuple[str, str]]
 
@@ -41,7 +39,7 @@ def check(run: Path) -> tuple[list[str], str]:
     """What is wrong with the witnesses of a run, and what was checked."""
     folder = run / "internal" / "coarsening"
     told = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
-    faults: list[str] = []
+    faults = list[str]()
     levels, unit_of = check_areas(run, folder, told, faults)
     combos = {one["combination"]: one for one in rows(folder / "combinations.csv")}
     for what, names in (("key", told["known"]), ("secret", told["secret"])):
@@ -53,8 +51,8 @@ def check(run: Path) -> tuple[list[str], str]:
         truth[one["area"], one["combination"]] += int(one["n"])
     worlds: dict[str, World] = {"0": Counter()}  # the truth is a witness too
     for one in rows(folder / "witnesses.csv"):
-        world = worlds.setdefault(one["witness"], Counter())
-        world[one["area"], one["combination"]] += int(one["change"])
+        worlds.setdefault(one["witness"], Counter())
+        worlds[one["witness"]][one["area"], one["combination"]] += int(one["change"])
     bad = {number for number, world in worlds.items() if not is_population(world, truth, combos)}
     said = Said(combos, truth, worlds, bad, faults)
     for table in published(run, told):
@@ -77,7 +75,7 @@ def check_areas(
     tree = [name for name in leaves[0] if name != "size"]
     levels = [tree[-1], *(f"areas-{rung}" for rung in told["ladder"]), tree[0]]
     if [one[tree[-1]] for one in leaves] != [one[tree[-1]] for one in areas]:
-        faults.append("areas.csv: other leaves, or in another order")
+        faults.append("areas.csv: other leaves, or another order")
     for one in areas:
         one[tree[0]] = leaves[0][tree[0]]
     for level, again in zip(levels[1:], areas_again(leaves, tree, told["ladder"]), strict=False):
@@ -106,8 +104,8 @@ def areas_again(leaves: list[Row], tree: list[str], ladder: Any) -> Iterator[lis
             for names in (list[Any](area), [leaf[rung] for leaf in leaves]):
                 seen: dict[Any, int] = {}
                 for i, name in enumerate(names):
-                    one, other = first(i), first(seen.setdefault(name, i))
-                    group[max(one, other)] = min(one, other)
+                    one, other = sorted((first(i), first(seen.setdefault(name, i))))
+                    group[other] = one
             area = [first(i) for i in range(len(leaves))]
         else:
             for level in tree[-2::-1]:
@@ -159,12 +157,10 @@ def published(run: Path, told: Any) -> Iterator[tuple[Any, ...]]:
             axes[name] = dict(of[name])
             for label, levels in dict(table.get("joined", ())).get(name, ()):
                 axes[name].update(dict.fromkeys(levels, label))
-        stem = run / "release" / f"{table['name']}@{one['level']}"
-        read = (
-            pl.read_csv(f"{stem}.csv", infer_schema=False)
-            if Path(f"{stem}.csv").exists()
-            else (pl.read_parquet(f"{stem}.parquet"))
-        )
+        stem = f"{run}/release/{table['name']}@{one['level']}"
+        parquet = Path(f"{stem}.parquet")
+        text = partial(pl.read_csv, infer_schema=False)
+        read = pl.read_parquet(parquet) if parquet.exists() else text(f"{stem}.csv")
         totals = {name: read[name][0] for name in axes}  # the total stands first
         cells = {
             (row["unit"], tuple(row[name] for name in axes)): int(row["n"])
@@ -242,13 +238,13 @@ def check_statements(statements: list[Row], said: Said) -> str:
         others = sum(n for who, n in held.items() if who != one["secret"])
         if others < 1 or min(held.values()) < 0:
             faults.append(f"{area}, key {key}: witness {one['witness']} does not show it")
-    living = {(area, combos[number]["key"]) for (area, number), n in truth.items() if n}
-    if living - asked:
-        faults.append(f"statements.csv: nothing is said of {len(living - asked)} areas and keys")
+    missing = {(area, combos[one]["key"]) for (area, one), n in truth.items() if n} - asked
+    if missing:
+        faults.append(f"statements.csv: nothing is said of {len(missing)} areas and keys")
     return f"{len(statements):,} statements, {shown:,} of them not proven"
 
 
 if __name__ == "__main__":
     found, words = check(Path(sys.argv[1]))
-    sys.stdout.write("\n".join([*found[:MOST_FAULTS], words, f"{len(found)} faults"]) + "\n")
+    sys.stdout.write("\n".join([*found[:20], f"{words}, {len(found)} faults\n"]))
     sys.exit(bool(found))
