@@ -14,10 +14,10 @@ from headcount.mechanisms.coarsening.worlds import Worlds
 from tests.support.coarsening_worlds import Population, Scene
 
 SIMPLE = (("k", 2), ("s", 2))
-KNOWN = {"known": ("k",), "secret": ("s",)}
+KNOWN: Any = {"known": ("k",), "secret": ("s",)}
 
 
-def tables(**named: tuple[tuple[str, ...], int | str]) -> dict[str, dict[str, Any]]:
+def tables(**named: tuple[tuple[str, ...], int | str]) -> Any:
     return {name: {"by": by, "at": at} for name, (by, at) in named.items()}
 
 
@@ -26,10 +26,11 @@ def method(ladder: tuple[int | str, ...] = (), audit: Any = KNOWN, **named: Any)
 
 
 def rounded(base: int, at: int | str, by: tuple[str, ...] = ("s",), **named: Any) -> Coarsening:
-    more = {"r": {"by": by, "at": at, "show": {"base": base}}}
+    more: Any = {"r": {"by": by, "at": at, "show": {"base": base}}}
     return Coarsening(ladder=(), audit=KNOWN, tables={**tables(**named), **more})
 
 
+JOINED: Any = {"by": ("k", "s"), "joined": {"s": {"few": ["s1", "s2"]}}}
 CROSSED = method(x=(("k", "s"), "block"))
 OVER_ALL = method(x=(("k", "s"), "whole"))
 APART = method(k=(("k",), "block"), s=(("s",), "block"))
@@ -61,8 +62,8 @@ SCENES = {
                 ladder=(),
                 audit=KNOWN,
                 tables={
-                    "s": {"by": ("s",), "at": "block"},
-                    "x": {"by": ("k", "s"), "at": "whole", "joined": {"s": {"few": ["s1", "s2"]}}},
+                    **tables(s=(("s",), "block")),
+                    "x": JOINED | {"at": "whole"},
                 },
             ),
         ),
@@ -138,7 +139,8 @@ def test_every_statement_is_right(name: str) -> None:
         x = by_leaf(scene, worlds, kind)
         said = found.statements
         in_area = np.zeros((len(x), worlds.areas, *x.shape[2:]), dtype=np.int64)
-        np.add.at(in_area, (slice(None), worlds.of_leaf), x)
+        for leaf, area in enumerate(worlds.of_leaf.tolist()):
+            in_area[:, area] += x[:, leaf]
         for n in range(len(said.said)):
             held = in_area[:, said.area[n], said.key[n]].copy()
             if (own := said.insider[n]) >= 0:
@@ -230,7 +232,7 @@ def test_joining_never_proves_more() -> None:
     """Joined levels, and a coarser place of a table: of the same people no more is proven."""
     lot = random.Random(5)
     fine = method((4,), s=(("s",), "block"), x=(("k", "s"), 4))
-    joined = {"x": {"by": ("k", "s"), "at": 4, "joined": {"s": {"few": ["s1", "s2"]}}}}
+    joined = {"x": JOINED | {"at": 4}}
     coarser = (
         method((4,), s=(("s",), 4), x=(("k", "s"), 4)),
         method((4,), s=(("s",), "block"), x=(("k", "s"), "whole")),

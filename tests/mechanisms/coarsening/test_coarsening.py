@@ -29,7 +29,7 @@ from headcount.run.protect import protect_run
 from headcount.tabulate import Tabulated
 from tests.support.coarsening_worlds import Scene
 
-KNOWN = {"known": ("k",), "secret": ("s",)}
+KNOWN: Any = {"known": ("k",), "secret": ("s",)}
 TABLES: dict[str, Any] = {
     "s": {"by": ("s",), "at": 3},
     "x": {"by": ("k", "s"), "at": "county"},
@@ -126,14 +126,11 @@ def _sheets(release: Any) -> Any:
 
 
 def test_tables_are_true_sums_of_areas_and_joined_levels():
-    joined = {"few": ["s1", "s2"]}
-    method = Coarsening(
-        ladder=(5,),
-        tables={
-            "x": {"by": ("k", "s"), "at": 5, "joined": {"s": joined}},
-            "r": {"by": ("s",), "at": "whole", "show": {"base": 5}},
-        },
-    )
+    wanted: Any = {
+        "x": {"by": ("k", "s"), "at": 5, "joined": {"s": {"few": ["s1", "s2"]}}},
+        "r": {"by": ("s",), "at": "whole", "show": {"base": 5}},
+    }
+    method = Coarsening(ladder=(5,), tables=wanted)
     scene = Scene(4, (("k", 2), ("s", 3)), method)
     population = people_of(scene, 1, [3, 4, 6, 7])
     release = released(scene, population).as_tables()
@@ -249,11 +246,10 @@ def test_a_sample_and_too_few_people_are_refused():
 def test_a_release_above_a_limit_is_refused_and_the_places_named(limit):
     scene = Scene(3, (("k", 2), ("s", 3)), PLAIN)
     alike = (3, 1, 0, 0, 0, 1, 4, 0, 0, 0, 3, 1, 0, 5, 0, 1, 0, 0)
-    assert PLAIN.audit is not None
     method = Coarsening(
         ladder=(),
-        tables={"x": {"by": ("k", "s"), "at": "block"}},
-        audit=replace(PLAIN.audit, **{limit: Fraction(0)}),
+        tables={"x": CoarsenedTable(by=("k", "s"), at="block")},
+        audit=KNOWN | {limit: Fraction(0)},
     )
     with pytest.raises(TruthError) as error:
         released(replace(scene, method=method), alike)
