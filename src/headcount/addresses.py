@@ -157,6 +157,14 @@ PERTURBATION = _Phrase("PerturbationFile", Word("file", _file_name), "sha256")
 LIMITS = _Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
 """Of a perturbation table, in the words of a file of keys."""
 
+COARSENED = _Phrase(
+    "CoarsenedTable",
+    *("by", "at"),
+    *unless(mapped, joined=(), bins=()),
+    Word("show", _Phrase("Show", "base")),
+)
+AUDIT = _Phrase("AuditLimits", "known", "secret", "proven", "non_majority", "insiders")
+
 SWAPPED_PERSONS = ("level", "rate", "kind", "k", "area", "keep", "order", "unique_by")
 
 # --- methods
@@ -190,6 +198,14 @@ METHODS = {
         *unless(cost="balanced"),
         *unless(_Phrase("CostFile", Word("file", _file_name)), costs=None),
         *unless(mapped, publish=()),
+    ),
+    "coarsening": _Phrase(
+        "Coarsening",
+        "ladder",
+        Word("tables", by_name(COARSENED)),
+        *unless(totals=""),
+        *unless(_Phrase("PublicSizes", Word("file", _file_name), "sha256"), sizes=None),
+        *unless(AUDIT, audit=None),
     ),
     "cell-key": _Phrase(
         "CellKey",

@@ -93,6 +93,13 @@ def _costs(folder: Path) -> None:
     )
 
 
+def _sizes(folder: Path) -> None:
+    tables = {"t": {"by": ["sex", "age"], "at": 5}}
+    sizes = {"file": "homes.csv"}
+    _config(folder, {"name": "coarsening", "ladder": [5], "tables": tables, "sizes": sizes})
+    _write(folder / "homes.csv", "tract,n", *(f"{one},4" for one in TRACTS))
+
+
 def _costs_parquet(folder: Path) -> None:
     _costs(folder)
     table = pl.read_csv(folder / "costs.csv", infer_schema=False)
@@ -293,6 +300,7 @@ SCENES = (
     Scene("TableBounds.file", "bounds.csv", PROTECT, _bounds),
     Scene("CostFile.file", "costs.csv", PROTECT, _costs),
     Scene("CostFile.file", "costs.parquet", PROTECT, _costs_parquet),
+    Scene("PublicSizes.file", "homes.csv", PROTECT, _sizes),
     Scene("PerturbationFile.file", "ptable.csv", PROTECT, _ptable),
     Scene("CellKey.keys, Rounding.keys", "kept.keys", PROTECT, _keys, ("protect first.toml",)),
     Scene("ReusedRun.run", "first", PROTECT, _reuse, ("protect first.toml",)),

@@ -66,8 +66,10 @@ class Truth:
         return replace(self, mechanism=mechanism)
 
     def on(self, release: Release) -> Truth:
-        """The same as far as a release tells it: its attributes, and levels down to its lowest."""
-        if self.counts.schema == release.schema and self.counts.level == release.geography.leaf:
+        """The same as far as a release tells it: its attributes, and its levels, made ones too."""
+        places, own = release.geography.levels, self.counts.geography.levels
+        same = self.counts.level == release.geography.leaf and set(places) <= set(own)
+        if self.counts.schema == release.schema and same:
             return self
         return replace(
             self,

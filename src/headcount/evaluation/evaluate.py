@@ -178,8 +178,8 @@ def evaluate(
     truth = Truth.of(truth)
     if is_foreign(release):
         release = read_foreign(release, truth.counts.schema, truth.counts.geography)
-        truth = truth.on(release)
     release = known_release(release)
+    truth = truth.on(release)
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():
@@ -217,7 +217,7 @@ def attack(
     settings by which counts of tables were changed, where the truth side knows how.
     """
     release = known_release(release).unweighted()
-    truth = Truth.of(truth)
+    truth = Truth.of(truth).on(release)
     release = _with_settings(release, truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
         raise InputError(

@@ -74,7 +74,7 @@ def _names(value: object, table: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OwnTables:
+class OwnTables:
     """Tables as they are asked for, before a schema is known.
 
     where
@@ -379,11 +379,11 @@ class TableMethod(PostTabular):
         return ConfigError(self.name, place=place, found=found, expected=expected)
 
     @property
-    def own(self) -> _OwnTables | None:
+    def own(self) -> OwnTables | None:
         """Tables of one's own, where they are asked for."""
         if not isinstance(self.tables, Pairs | str):
             return None
-        return _OwnTables(
+        return OwnTables(
             tables=cast("NameLists | str", self.tables),
             groups=cast(Pairs[NameLists], self.groups),
             bins=cast(Pairs[Any], self.bins),

@@ -22,6 +22,9 @@ MarginNames = tuple[str, ...]
 UNITS = "units"
 """The file of the leaf's codes, beside tables that list counts."""
 
+AREAS = "areas"
+"""The same as text, where places were made for the release."""
+
 LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
 

@@ -240,8 +240,9 @@ def read_published(
 def definition_of(one: PublishedCells) -> dict[str, Any]:
     """What is needed to read the table again."""
     table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
-    if not table["groups"]:
-        del table["groups"]
+    for word in ("groups", "joined"):
+        if not table[word]:
+            del table[word]
     return {
         "table": table,
         "level": one.level,
@@ -252,15 +253,16 @@ def definition_of(one: PublishedCells) -> dict[str, Any]:
 
 def _table_from_json(data: Mapping[str, Any]) -> PublishedTable:
     """The table that ``definition_of`` wrote."""
-    pairs = {
+    pairs: dict[str, Any] = {
         key: tuple((role, tuple(names)) for role, names in data.get(key, ()))
         for key in ("axes", "universe", "within")
     }
-    groups = tuple(
-        (name, tuple((label, tuple(levels)) for label, levels in own))
-        for name, own in data.get("groups", ())
-    )
-    return PublishedTable(**{**data, **pairs, "groups": groups})
+    for key in ("groups", "joined"):
+        pairs[key] = tuple(
+            (name, tuple((label, tuple(levels)) for label, levels in own))
+            for name, own in data.get(key, ())
+        )
+    return PublishedTable(**{**data, **pairs})
 
 
 def by_name(tables: Sequence[PublishedCells]) -> dict[tuple[str, str], PublishedCells]:

@@ -265,10 +265,12 @@ class TablesRelease(Release):
         published   each table at each level
         rules       the rules by which cells are withheld or counts changed, which every attacker
                     may read
+        areas       whether its places were made for it, so that a file says which leaf is where
     """
 
     published: tuple[PublishedCells, ...]
     rules: TableRules
+    areas: bool = False
 
     @property
     def changed(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, singledispatch
 from io import BufferedWriter
 from pathlib import Path
@@ -35,6 +35,7 @@ from headcount.release.frames import (
     wide_frame,
 )
 from headcount.release.layout import (
+    AREAS,
     UNITS,
     FileFormat,
     FileLayout,
@@ -198,6 +199,7 @@ class Sheet:
         fields   its columns, in order
         key      the columns that tell its rows apart
         pieces   makes its rows, some at a time
+        formats  of its files whatever those of the release are; none where they are these
     """
 
     stem: str
@@ -205,9 +207,11 @@ class Sheet:
     fields: tuple[_SheetField, ...]
     key: tuple[str, ...]
     pieces: Callable[[], Iterator[SheetRows]]
+    formats: tuple[FileFormat, ...] = ()
 
     def write(self, folder: Path, formats: tuple[FileFormat, ...]) -> list[str]:
         """Write the files, whole or not at all; their names."""
+        formats = self.formats or formats
         names = [f"{self.stem}.{one}" for one in formats]
         with whole_files(*(folder / name for name in names)) as streams, ExitStack() as stack:
             writers = [
@@ -383,6 +387,8 @@ def _units(release: Release) -> Sheet:
 @sheets_of.register
 def _(release: TablesRelease, layout: FileLayout, progress: Progress = silent) -> Iterator[Sheet]:
     yield _units(release)
+    if release.areas:
+        yield replace(_units(release), stem=AREAS, formats=("csv",))
     tables = release.published
     for one in progress(tables, what="writing tables", total=len(tables)):
         yield _published(one, release)

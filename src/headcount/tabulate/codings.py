@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import combinations
@@ -78,8 +78,13 @@ class Coding:
         return dict(self.groups)[label]
 
 
-def own_coding(attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]] = ()) -> Coding:
-    """An attribute by its levels, under broader groups of them where there are any.
+def own_coding(
+    attribute: Attribute,
+    groups: Sequence[tuple[str, Sequence[str]]] = (),
+    *,
+    joined: bool = False,
+) -> Coding:
+    """An attribute by its levels, under broader groups of them, or these in their place.
 
     ``groups`` are pairs of a label and levels. A group stands one layer above the highest that it
     holds; two groups are apart or one holds the other, and need not have all levels together.
@@ -97,7 +102,25 @@ def own_coding(attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]]
     while total in (*attribute.levels, *sets):  # a level may have that name
         total = f"{total} of all"
     layers.append(((total, frozenset(attribute.levels)),))
-    return Coding(attribute.name, OWN, tuple(layers))
+    coding = Coding(attribute.name, OWN, tuple(layers))
+    return _joined(attribute, groups, coding) if joined else coding
+
+
+def _joined(
+    attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]], coding: Coding
+) -> Coding:
+    """The same with groups in place of the levels that they hold; other levels stay."""
+    if len(coding.layers) > 3:
+        raise InputError(
+            "table",
+            place=f"joined levels of {attribute.name!r}",
+            found="a group within another",
+            expected="groups that share no level",
+        )
+    held = {level: label for label, levels in groups for level in levels}
+    sets = dict(coding.groups)
+    labels = dict.fromkeys(held.get(level, level) for level in attribute.levels)
+    return replace(coding, layers=(tuple((one, sets[one]) for one in labels), coding.layers[-1]))
 
 
 def _refuse_groups(

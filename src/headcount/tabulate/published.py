@@ -71,6 +71,7 @@ class PublishedTable:
                     are crossed in full
         groups      (attribute, (label and levels of each)) broader groups of an attribute that is
                     shown by its own levels
+        joined      the same, shown in place of these levels
     """
 
     product: str
@@ -82,6 +83,7 @@ class PublishedTable:
     counts: str = PERSONS
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
     groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
+    joined: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -185,8 +187,9 @@ def _support(table: PublishedTable, schema: Schema) -> _TableSupport:
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
         if not alternatives and role in schema.names:
-            groups = dict(table.groups).get(role, ())
-            axes.append(own_coding(schema.attribute(role), groups))
+            joined = dict(table.joined).get(role, ())
+            groups = joined or dict(table.groups).get(role, ())
+            axes.append(own_coding(schema.attribute(role), groups, joined=bool(joined)))
             continue
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):

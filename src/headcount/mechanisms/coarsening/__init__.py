@@ -1,0 +1,1 @@
+"""Coarsening: larger areas, broader levels, multiples of a base; nothing is left to chance."""
