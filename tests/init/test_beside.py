@@ -41,7 +41,9 @@ def homes(folder: Path) -> tuple[Path, Path, pl.DataFrame]:
 
 
 def zones(folder: Path) -> tuple[Path, Path]:
-    counts = [{"zone": f"Z{z:02}", "sex": s, "n": 3 * z + (s == "m")} for z in range(30) for s in "fm"]
+    counts = [
+        {"zone": f"Z{z:02}", "sex": s, "n": 3 * z + (s == "m")} for z in range(30) for s in "fm"
+    ]
     places = [{"code": f"Z{z:02}", "region": f"R{z // 10}"} for z in range(30)]
     pl.DataFrame(counts).write_csv(folder / "counts.csv")
     pl.DataFrame(places).write_csv(folder / "zones.csv", separator="\t")
