@@ -694,7 +694,7 @@ class _Rows:
             doubts.refuse(
                 self.seen,
                 place="columns",
-                found=f"counts that are all multiples of {step}: rounded, not exact numbers of people",
+                found=f"counts that are all multiples of {step}: rounded, not exact numbers",
                 expected="counts of people as they are; --kind says what a row is, if these are "
                 "exact",
             )
