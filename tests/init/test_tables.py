@@ -180,6 +180,29 @@ def test_the_same_people_under_two_levels_are_asked_about(tmp_path: Path) -> Non
         size(written(tmp_path, rows))
 
 
+@pytest.mark.parametrize("step", [3, 5, 10])
+def test_rounded_counts_are_asked_about(tmp_path: Path, step: int) -> None:
+    random = Random(step)
+    rows: list[list[object]] = [["ward", "all", "m", "f"]]
+    for place in range(12):
+        own = [step * random.randint(10, 900) for _ in "mf"]
+        rows.append([f"W{place}", sum(own), *own])
+    with pytest.raises(InputError, match=f"all multiples of {step}: rounded"):
+        size(written(tmp_path, rows))
+    assert size(written(tmp_path, rows), kind="wide")[1] == 12
+
+
+@pytest.mark.parametrize("what", ["hectares", "cattle", "ménages", "turnover (1000 EUR)"])
+def test_a_total_of_something_else_is_no_number_of_people(tmp_path: Path, what: str) -> None:
+    random = Random(9)
+    rows: list[list[object]] = [["district", what, f"{what}: kind 1", f"{what}: kind 2"]]
+    for place in range(20):
+        own = [random.randint(100, 9999) for _ in "ab"]
+        rows.append([f"D{place:03}", sum(own), *own])
+    with pytest.raises(InputError):
+        size(written(tmp_path, rows))
+
+
 # --- layout -----------------------------------------------------------------------------------
 
 BODY = [["A", "10", "20"], ["B", "30", "40"], ["C", "50", "60"]]

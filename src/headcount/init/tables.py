@@ -64,6 +64,9 @@ LARGER = 0.7
 FEWEST_PLACES = 10
 """Places of which neither a name nor a person says that they are some."""
 
+ROUNDED_TO, MANY_MULTIPLES = (3, 5), 16
+"""So many counts that are all multiples of one of these, or of their multiples, were rounded."""
+
 MOST_CELLS = 300
 """Cells of the family of columns that is proposed."""
 
@@ -632,6 +635,7 @@ class _Rows:
         if not (self.family.sums or self.proved or self._only_reading(places, groups)):
             return None
         self._refuse_leftovers(places, groups)
+        self._refuse_rounded()
         named: Flags = total_rows(self.seen.frame, places.columns).to_numpy()
         places = replace(places, totals=bool((named & ~self.alive).any()))
         if (named & self.alive).any():
@@ -680,6 +684,20 @@ class _Rows:
             "stands in one row"
         )
         return True
+
+    def _refuse_rounded(self) -> None:
+        """Refuse counts all of which are multiples of a number: somebody has rounded them."""
+        counts = self.columns.table.counts[self.alive][:, list(self.family.parts)]
+        step = int(np.gcd.reduce(counts, axis=None))
+        usual = step and any(step % base == 0 for base in ROUNDED_TO)
+        if usual and int((counts > 0).sum()) >= MANY_MULTIPLES:
+            doubts.refuse(
+                self.seen,
+                place="columns",
+                found=f"counts that are all multiples of {step}: rounded, not exact numbers",
+                expected="counts of people as they are; --kind says what a row is, if these are "
+                "exact",
+            )
 
     def _refuse_near(self) -> None:
         if self.near is not None:
