@@ -406,6 +406,7 @@ def _changed_tables() -> list[Example]:
 def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
+        Example("coarsening", "coarsening.md", ('name = "coarsening"',), {}),
         Example(
             "suppression-own",
             "suppression.md",

@@ -324,6 +324,20 @@ def test_a_run_is_read_again_and_every_witness_stands(run):
     assert 0 < told["proven"] < told["people"] == 300
 
 
+def test_a_run_by_public_numbers_is_checked_too(tmp_path):
+    config = make(tmp_path)
+    people = pl.read_csv(tmp_path / "people.csv", infer_schema=False)
+    blocks = people["block"].unique().sort().to_list()
+    pl.DataFrame({"unit": blocks, "n": [n % 7 for n in range(len(blocks))]}).write_csv(
+        tmp_path / "homes.csv"
+    )
+    chosen = 'totals = "tract"\nsizes = { file = "homes.csv" }\n[mechanism.tables]'
+    config.write_text(config.read_text().replace("[mechanism.tables]", chosen))
+    faults, _ = check(run := protect_run(config))
+    assert faults == []
+    assert not (run / "release" / "totals@block.parquet").exists()
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

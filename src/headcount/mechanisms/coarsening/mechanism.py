@@ -134,8 +134,8 @@ class Coarsening(PostTabular):
             raise self._bad("audit.secret", "none", "at least one attribute")
 
     def for_a_rehearsal(self) -> Self:
-        """Without the audit: there is nobody of whom anything could be proven."""
-        return replace(self, audit=None)
+        """Without the audit, of whom there is nobody, and without numbers of places left out."""
+        return replace(self, audit=None, sizes=None, totals="")
 
     def on(self, domain: Domain) -> CoarseningDesign:
         """The tables on a domain; rungs, levels and attributes that it lacks are refused."""
