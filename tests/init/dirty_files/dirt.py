@@ -92,7 +92,9 @@ def empty_column(case: Case, random: Random) -> Case:
 
 
 def remark(case: Case, random: Random) -> Case:
-    """A column of remarks in few rows."""
+    """A column of remarks in few rows; of persons it might be an attribute."""
+    if of_persons(case):
+        return case
     values = [random.choice(["", "", "", "", "see note", "boundary 2012"]) for _ in case.rows]
     return with_column(case, random.choice(["remarks", "Bemerkung", "obs"]), values)
 
@@ -123,7 +125,7 @@ FIRST = ("Ada", "Bo", "Cy", "Di", "Eve", "Fay", "Gus", "Hal", "Ira", "Jo", "Kim"
 LAST = ("Ober", "Silva", "Chan", "Iyer", "Kone", "Berg", "Roux", "Diaz", "Sato", "Haddad", "Nowak")
 SIGNS: dict[str, tuple[str, ...]] = {
     "name": ("name", "Nachname", "nom", "apellido", "sobrenome", "naam", "氏名", "الاسم", "v12"),
-    "first name": ("first_name", "Vorname", "prénom", "nombre", "given", "etunimi", "X4"),
+    "first name": ("first_name", "Vorname", "prénom", "nombre", "given", "etunimi"),
     "born": ("date_of_birth", "Geburtsdatum", "date de naissance", "fecha_nac", "dob", "生年月日"),
     "mail": ("e-mail", "email", "courriel", "correo", "contact", "メール", "c_19"),
     "telephone": ("telephone", "Telefon", "tel", "teléfono", "phone_no", "電話番号", "هاتف", "c20"),
@@ -229,10 +231,8 @@ def negative(case: Case, random: Random) -> Case:
     if not counts:
         return case
     at = random.randrange(len(case.rows))
-    return replace(
-        with_cell(case, at, random.choice(counts), -random.randint(2, 90)).asked("negative"),
-        slack=True,
-    )
+    made = with_cell(case, at, random.choice(counts), -random.randint(2, 90))
+    return replace(made.asked("negative", *(() if case.ask else case.right)), slack=True)
 
 
 def rows_twice(case: Case, random: Random) -> Case:
