@@ -56,11 +56,14 @@ def row_number(case: Case, random: Random) -> Case:
     return with_column(case, name, range(1, len(case.rows) + 1), at=0)
 
 
+CODES = ("kn", "plz", "fid", "tel_prefix", "q7")
+
+
 def code_of_the_place(case: Case, random: Random) -> Case:
     """A number that each place has for something else."""
     where = case.at("place")
     own = {tuple(row.cells[k] for k in where): random.randint(100, 99_999) for row in case.rows}
-    name = random.choice(["kn", "plz", "fid", "tel_prefix", "q7"])
+    name = random.choice(CODES)
     return with_column(case, name, [own[tuple(r.cells[k] for k in where)] for r in case.rows])
 
 
@@ -89,6 +92,21 @@ def constant_columns(case: Case, random: Random) -> Case:
 def empty_column(case: Case, random: Random) -> Case:
     """A column without a name, and nothing in it."""
     return with_column(case, "", [""] * len(case.rows), at=random.choice([-1, 1]))
+
+
+def density(case: Case, random: Random) -> Case:
+    """People for each square kilometre, or the change since the last census in percent."""
+    name, low = random.choice([("density", 0.5), ("per km²", 0.5), ("growth %", -3.0)])
+    return with_column(case, name, [round(random.uniform(low, 9.0), 2) for _ in case.rows])
+
+
+def again_beside(case: Case, random: Random) -> Case:
+    """A column of counts a second time, under another name."""
+    numbers = case.at("count", "total")
+    if not numbers:
+        return case
+    k = random.choice(numbers)
+    return with_column(case, f"{case.columns[k].head[-1]}_2", [r.cells[k] for r in case.rows])
 
 
 def remark(case: Case, random: Random) -> Case:
@@ -167,6 +185,11 @@ def identifiers(case: Case, random: Random) -> Case:
 # --- rows and counts ---------------------------------------------------------------------------
 
 
+def without_sum(values: list[Cell]) -> bool:
+    """Whether these are words, or no whole numbers, which nobody adds up."""
+    return not all(isinstance(one, int) for one in values)
+
+
 def total_row(case: Case, random: Random) -> Case:
     """A row that adds up all others, first or last."""
     numbers = case.at("count", "total")
@@ -178,9 +201,8 @@ def total_row(case: Case, random: Random) -> Case:
     name = random.choice([*words.total, "Norland"])
     for k, column in enumerate(case.columns):
         values = [row.cells[k] for row in case.rows if not row.total]
-        if k in numbers or (
-            column.role == "other" and all(isinstance(one, int) for one in values) and not single
-        ):
+        adds = not single and column.head[-1] not in CODES and not without_sum(values)
+        if k in numbers or (column.role == "other" and adds):
             cells.append(sum(_number(one) for one in values))
         elif k in where:
             cells.append(name if k == where[0] or random.random() < 0.3 else "")
@@ -222,7 +244,7 @@ def withheld(case: Case, random: Random) -> Case:
         return case
     for k, column in random.sample(where, min(len(where), random.choice([1, 1, 3, 12]))):
         case = with_cell(case, k, column, mark)
-    return replace(case.asked("withheld", *(() if case.ask else case.right)), slack=True)
+    return replace(case.asked("withheld", *case.right), slack=True)
 
 
 def negative(case: Case, random: Random) -> Case:
@@ -232,14 +254,14 @@ def negative(case: Case, random: Random) -> Case:
         return case
     at = random.randrange(len(case.rows))
     made = with_cell(case, at, random.choice(counts), -random.randint(2, 90))
-    return replace(made.asked("negative", *(() if case.ask else case.right)), slack=True)
+    return replace(made.asked("negative", *case.right), slack=True)
 
 
 def rows_twice(case: Case, random: Random) -> Case:
     """All rows a second time."""
     rows = list(case.rows)
     both = [*rows, *rows] if random.random() < 0.5 else [one for row in rows for one in (row, row)]
-    return replace(case.asked("twice", *(() if case.ask else case.right)), rows=tuple(both))
+    return replace(case.asked("twice", *case.right), rows=tuple(both))
 
 
 def row_lost(case: Case, random: Random) -> Case:
@@ -298,8 +320,8 @@ def columns_shuffled(case: Case, random: Random) -> Case:
 
 def names_hidden(case: Case, random: Random) -> Case:
     """Names that say nothing. Without a sum nothing says then which numbers are people."""
-    if lines_of_head(case) > 1:
-        return case
+    if lines_of_head(case) > 1 or case.shape == "not people":
+        return case  # cattle without its name is people
     names = random.choice(
         [
             [f"v{k}" for k in range(len(case.columns))],
@@ -310,7 +332,7 @@ def names_hidden(case: Case, random: Random) -> Case:
     )
     columns = tuple(replace(c, head=(one,)) for c, one in zip(case.columns, names, strict=True))
     made = replace(case, columns=columns)
-    return made if case.proved else made.asked("names", *(() if case.ask else case.right))
+    return made if case.proved else made.asked("names", *case.right)
 
 
 def names_of_places_odd(case: Case, random: Random) -> Case:
@@ -424,6 +446,47 @@ def blank_rows(case: Case, random: Random) -> Case:
     return replace(case, rows=tuple(rows))
 
 
+def tags_below(case: Case, random: Random) -> Case:
+    """A line of tags below the names, as in data of relief work."""
+    if lines_of_head(case) > 1:
+        return case
+    tags = {"place": "#adm1+code", "count": "#population", "total": "#population+total"}
+    columns = tuple(replace(c, head=(*c.head, tags.get(c.role, "#meta"))) for c in case.columns)
+    return replace(case, columns=columns)
+
+
+def counts_with_decimals(case: Case, random: Random) -> Case:
+    """36.0 for 36, as programs write numbers of a column that once had a blank."""
+    numbers = case.at("count", "total")
+    rows = tuple(
+        replace(
+            row,
+            cells=tuple(
+                float(one) if k in numbers and isinstance(one, int) else one
+                for k, one in enumerate(row.cells)
+            ),
+        )
+        for row in case.rows
+    )
+    return replace(case, rows=rows) if numbers else case
+
+
+def zeros_lost(case: Case, random: Random) -> Case:
+    """No zeros before codes, as a spreadsheet leaves them."""
+    where = case.at("place")
+    rows = tuple(
+        replace(
+            row,
+            cells=tuple(
+                str(int(one)) if k in where and str(one).isdecimal() else one
+                for k, one in enumerate(row.cells)
+            ),
+        )
+        for row in case.rows
+    )
+    return replace(case, rows=rows)
+
+
 def blanks_around(case: Case, random: Random) -> Case:
     """Blanks around what stands in columns of places and attributes."""
     where = case.at("place", "attribute")
@@ -475,9 +538,22 @@ def sheet(case: Case, random: Random) -> Case:
 
 DIRT: tuple[Dirt, ...] = (
     *(households, money, code_of_the_place, area_of_the_place, identifiers, constant_columns),
+    *(density, again_beside, zeros_lost),
     *(empty_column, remark, total_row, off_by_one, withheld, negative, blank_levels, blank_places),
     *(row_lost, rows_twice, row_number, rows_shuffled, names_hidden, names_of_places_odd),
     *(columns_shuffled, names_untidy, labels_below, units_below, merged, two_tables, head_again),
-    *(blank_rows, blanks_around, title, notes, delimiter, encoding, signs, quotes, sheet),
+    *(
+        tags_below,
+        counts_with_decimals,
+        blank_rows,
+        blanks_around,
+        title,
+        notes,
+        delimiter,
+        encoding,
+        signs,
+        quotes,
+        sheet,
+    ),
 )
 """Kinds of dirt in the order in which they come over a table."""

@@ -37,6 +37,8 @@ CAUSES = {
     "rounded": "round|multiple|add up",
     "withheld": "withheld|no count|not there|blank|missing|suppress|number",
     "negative": "negative|below 0|-\\d|number",
+    "not people": "people|house|dwelling|unit|turnover|not counts",
+    "shares": "share|percent|%|rate|whole numbers|no count",
     "twice": "twice|repeat|again|duplicate|same|several",
     "lost": "total|add up|sum|lost|missing|agree",
     "place": "place|where|blank",

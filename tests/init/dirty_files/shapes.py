@@ -598,10 +598,89 @@ def years_unnamed(world: World, random: Random) -> Case:
     return replace(case, shape="two dates, unnamed")
 
 
+OTHER_UNITS = (
+    *("households", "dwellings", "farms", "cattle", "turnover (1000 EUR)", "hectares"),
+    *("Haushalte", "Wohnungen", "ménages", "logements", "hogares", "viviendas"),
+)
+
+
+def not_people(world: World, random: Random) -> Case:
+    """Households, dwellings, cattle or money by group: it adds up, and is nobody."""
+    case = _wide("not people", world.of(either(world, random)), random)
+    unit = random.choice(OTHER_UNITS)
+    columns = tuple(
+        replace(c, head=(unit if c.role == "total" else f"{unit}: kind {k}",))
+        if c.role in ("count", "total")
+        else c
+        for k, c in enumerate(case.columns)
+    )
+    return replace(case.asked("not people"), columns=columns, again=None)
+
+
+def shares_alone(world: World, random: Random) -> Case:
+    """Shares in percent, and no count."""
+    case = _wide("shares alone", world.of(either(world, random)), random)
+    numbers, counts = case.at("count", "total"), case.at("count")
+    whole = random.random() < 0.5  # in whole percent they look like counts
+    rows = []
+    for row in case.rows:
+        people = sum(int(row.cells[k]) for k in counts)
+        own = list(row.cells)
+        for k in numbers:
+            share = 100 * int(row.cells[k]) / max(people, 1)
+            own[k] = round(share) if whole else round(share, 1)
+        rows.append(replace(row, cells=tuple(own)))
+    columns = tuple(
+        replace(c, head=(f"{c.head[0]} %",)) if c.role in ("count", "total") else c
+        for c in case.columns
+    )
+    return replace(case.asked("shares"), columns=columns, rows=tuple(rows), again=None)
+
+
+def long_levels_in_one_column(world: World, random: Random) -> Case:
+    """Counts below each other for the whole, its regions and their places in one column."""
+    own = world.of(*random.sample([sex(world), ages(world)], random.choice([1, 2])))
+    seed = random.getrandbits(32)
+
+    def made(world: World) -> Case:
+        random = Random(seed)
+        total = random.choice(world.words.total)
+        labelled = random.random() < 0.5
+        column = Column("place", (world.level_names[-1],))
+        named = Column("place", (world.words.code,))
+        columns = [named, column] if labelled else [named]
+        columns += [Column("attribute", (a.name,)) for a in world.attributes]
+        columns.append(Column("count", (random.choice(["n", world.words.population]),)))
+        whole = random.random() < 0.5
+        rows: list[Row] = []
+
+        def add(code: str, label: str, counts: np.ndarray, leaf: bool) -> None:
+            place: list[Cell] = [code, label] if labelled else [code]
+            if whole:
+                blank = [total] * len(world.attributes)
+                rows.append(Row((*place, *blank, int(counts.sum())), total=True))
+            for cell in np.ndindex(counts.shape):
+                levels = [a.levels[k] for a, k in zip(world.attributes, cell, strict=True)]
+                rows.append(Row((*place, *levels, int(counts[cell])), total=not leaf))
+
+        for level in range(-1, len(world.level_names)):
+            inside: dict[tuple[str, str], list[int]] = {}
+            for k, (codes, labels) in enumerate(zip(world.codes, world.labels, strict=True)):
+                key = (codes[level], labels[level]) if level >= 0 else ("0", "Norland")
+                inside.setdefault(key, []).append(k)
+            for (code, label), leaves in inside.items():
+                leaf = level == len(world.level_names) - 1
+                add(code, label, world.counts[leaves].sum(axis=0), leaf)
+        return finished("long, levels in one column", columns, rows, world, proved=True)
+
+    return laid_out(made, own)
+
+
 SHAPES: tuple[Shape, ...] = (
     *(persons, persons_in_households, persons_with_weights, persons_without_places),
     *(long, long_codes_and_labels, long_without_places, crosstab),
     *(wide, wide_of_two, wide_with_lines_of_head, one_count, places_in_one_column),
     *(two_families, households_beside, adults_beside, shares_beside),
     *(rounded, years_named, years_unnamed),
+    *(not_people, shares_alone, long_levels_in_one_column),
 )
