@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.init.dirty_files.__main__ import main
 from tests.init.dirty_files.cases import DIRT_BY_NAME, Plan, make_plan
 from tests.init.dirty_files.files import write
 from tests.init.dirty_files.judge import (
     FAULTS,
+    READERS,
     Attribute,
     Question,
     Reader,
@@ -163,6 +167,30 @@ def test_a_right_number_without_proof_is_told_apart(tmp_path: Path) -> None:
     assert judge(case, tmp_path, all_right).kind == "unproved"
     said = Question("the same rows stand there twice")
     assert judge(case, tmp_path, lambda path, case: said).cause_named
+
+
+@pytest.mark.parametrize(("reader", "code"), [("summing", 1), ("refusing", 0)])
+def test_the_command_keeps_what_was_read_wrongly(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reader: str,
+    code: int,
+) -> None:
+    monkeypatch.setitem(READERS, "refusing", refuses)
+    keep = tmp_path / "kept"
+    words = f"--cases 30 --seed 2 --only money --workers 1 --reader {reader} --keep {keep}"
+    monkeypatch.setattr("sys.argv", ["dirty_files", *words.split()])
+    assert main() == code
+    said = capsys.readouterr().out
+    wrong = re.findall(r"^wrong \w+: seed 2 case (\d+) .*\+money", said, re.MULTILINE)
+    assert sorted(folder.name for folder in keep.glob("*")) == sorted(f"2-{k}" for k in wrong)
+    assert f"silently wrong {len(wrong)}, crash 0, hang 0" in said
+    assert bool(wrong) == bool(code)
+    for folder in keep.glob("**/verdict.json"):
+        told = json.loads(folder.read_text(encoding="utf-8"))
+        assert told["kind"] in FAULTS
+        assert len(list(folder.parent.glob("table.*"))) == 1
 
 
 # --- the generator -----------------------------------------------------------------------------
