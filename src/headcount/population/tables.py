@@ -191,7 +191,7 @@ class Rows:
 
 def rows_named(path: AnyTable, form: Format, rows: Sequence[int]) -> list[str]:
     """What a file calls its rows, given by their positions: a line, a row of a sheet, a number."""
-    if isinstance(path, FrameTable):
+    if isinstance(path, FrameTable) or not path.is_file():  # a data frame goes by a name
         return by_row(rows)
     kind = kind_of(path)
     if kind == "text" and form.layout is None:

@@ -404,7 +404,7 @@ def test_an_audit_that_says_too_little_is_proven_is_found(tmp_path, monkeypatch)
 
 
 def test_nothing_is_published_where_the_audit_cannot_be_met(tmp_path):
-    with pytest.raises(RunError, match="found data that the mechanism refuses") as error:
+    with pytest.raises(RunError, match="the data violate a bound of the mechanism") as error:
         protect_run(make(tmp_path, limit="1/1000"))
     assert "of 300" not in str(error.value)
     assert not (tmp_path / "run" / "release").exists()

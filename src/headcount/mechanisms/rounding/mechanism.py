@@ -155,7 +155,7 @@ class Rounding(ChangedTables):
         raise self.bad(
             "mechanism",
             f"a sample{by}, whose people stand for {weight} each",
-            f"how = {one_of(BY_CELL)} without thresholds: {reason}",
+            f"how to be {one_of(BY_CELL)}, without thresholds: {reason}",
         )
 
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
