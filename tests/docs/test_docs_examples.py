@@ -207,6 +207,7 @@ def test_the_commands_of_the_readme_run_in_their_order(
         "protect",
         "errors",
         "evaluate",
+        "explain",
         "attack",
         "ledger",
     ]

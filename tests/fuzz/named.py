@@ -306,7 +306,7 @@ SCENES = (
     Scene("ReusedRun.run", "first", PROTECT, _reuse, ("protect first.toml",)),
     Scene(
         "CountsTable.schema, HouseholdTables.schema, Towns.schema, WorkloadS.schema, "
-        "TablesFile.schema, MeasurementsTable.schema",  # one reader
+        "_TablesFile.schema, MeasurementsTable.schema",  # one reader
         "schema.toml",
         PROTECT,
         _schema,
@@ -335,9 +335,13 @@ SCENES = (
         MADE,
     ),
     Scene(
-        "evaluate --runs",
+        "evaluate --runs, explain --runs",
         "out",
-        {"errors out --runs 2 --out rep": "rep", f"evaluate out {SCORED}": ""},
+        {
+            "errors out --runs 2 --out rep": "rep",
+            "explain out --out page": "page",
+            f"evaluate out {SCORED}": "",
+        },
         _measured,
         MADE,
     ),
@@ -368,7 +372,8 @@ SCENES = (
         _foreign,
     ),
     Scene(
-        "attack reconstruct --source, attack reconstruct --truth, TablesFile.units, TableFile.file",
+        "attack reconstruct --source, attack reconstruct --truth, _TablesFile.units, "
+        "TableFile.file",
         "listed.toml, p1.csv, tracts.csv, plain/release, i.toml",
         {
             "attack reconstruct listed.toml --out found": "found",
@@ -405,7 +410,7 @@ SCENES = (
         ("protect one.toml", "protect two.toml"),
     ),
     Scene(
-        "init --file",
+        "init --files",
         "people.csv, messy.csv",
         {
             "init people.csv --out one.toml": "one.toml",

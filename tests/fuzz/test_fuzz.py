@@ -47,7 +47,14 @@ WRITTEN = {
     *("OutputSettings.out", "OutputSettings.workspace", "RunSettings.out", "RunSettings.workspace"),
     *("attack difference --out", "attack link --out", "attack reconstruct --out"),
     *("attack reidentify --out", "compare --out"),
-    *("compare --progress_file", "demo --out", "evaluate --out", "init --out", "errors --out"),
+    *(
+        "compare --progress_file",
+        "demo --out",
+        "evaluate --out",
+        "explain --out",
+        "init --out",
+        "errors --out",
+    ),
     *("protect --progress_file", "ledger init --ledger"),
 }
 """What is made, not read."""

@@ -319,11 +319,21 @@ def _one_time(
         doubts.refuse(
             seen,
             place=f"column {column.name!r}",
-            found=f"several years, dates or other times: {doubts.listed(column.real)}",
-            expected=f'the rows of one of them: --only "{column.name}={column.real[-1]}"',
+            found=f"several years, dates or other times: {_times_named(column)}",
+            expected=f'the rows of one of them: --only "{column.name}={_last_time(column)}"',
         )
     notes.append(f"rows: only those of {picked} in {column.name!r}")
     return {column.name: [picked]}
+
+
+def _times_named(column: SeenColumn) -> str:
+    """The times, if they are few: many may be dates in the lives of people."""
+    few = len(column.real) <= doubts.MOST_YEARS
+    return doubts.listed(column.real) if few else "more than can be the years of a table"
+
+
+def _last_time(column: SeenColumn) -> str:
+    return column.real[-1] if len(column.real) <= doubts.MOST_YEARS else "..."
 
 
 def _chosen_rows(

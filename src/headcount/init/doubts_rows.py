@@ -131,6 +131,7 @@ def _refuse_tables(made: Draft, every: SeenFile) -> None:
         if POPULATION.search(one.says)
         and one.numeric
         and one.number > 1
+        and not PERSON_ID.search(one.says)
         and one.name not in places.columns
     ]
     if named:

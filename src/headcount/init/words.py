@@ -46,7 +46,7 @@ FILLERS = _any("reference ref census survey of the code id enumeration cd nr no 
 
 NO_TIME = re.compile(
     r"birth|born|dob|geb|naiss|nacim|nasc|built|baujahr|arriv|immig|marri|moved|school|grad|since"
-    r"|first|entry|age"
+    r"|first|entry|age|(^| )nac( |$)|syntym|生年|تاريخ الميلاد"
 )
 """Times in somebody's life."""
 
@@ -123,6 +123,7 @@ PERSONAL = re.compile(
     r"|prenoms?|noms? de famille|initials?|middle initial|dob|date of birth|birth ?dates?"
     r"|birth ?days?|geburtsdatum|geburtstag|fecha de nacimiento|date de naissance|ssn|itin"
     r"|social security\w*|passport\w*|phones?|telephones?|e ?mails?|street\w*|address\w*"
+    r"|given|etunim\w*|sukunim\w*|fecha nac|syntym\w*|氏名|生年月日|الاسم|تاريخ الميلاد"
     r"|house ?number|unit ?number|po ?box|guardian\w*|spouse name|username|national id)( |$)"
     r"|^(names?|nom|nome)$"
 )
