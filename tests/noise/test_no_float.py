@@ -173,7 +173,7 @@ def floats_in_text(source: str) -> list[str]:
     ]
 
 
-PATH = ["exact", "keyed", "laws", "source", "_tables", "words"]
+PATH = ["keyed", "laws", "source", "words"]
 
 
 @pytest.mark.parametrize("name", PATH)

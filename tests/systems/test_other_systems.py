@@ -157,7 +157,7 @@ for name in sys.argv[2:]:
             try:
                 protect.protect_run(config)
             except RunError as error:
-                kept_out += "another process at work" in str(error)
+                kept_out += "another process is at work" in str(error)
     print(kept_out, "kept out")
     protect.protect_run(config)
     evaluate_run(folder / name)

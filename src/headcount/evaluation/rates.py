@@ -278,9 +278,9 @@ class RatesCompared(Finding):
         shown = self._sized().drop_nulls("mean_absolute").sort("low", maintain_order=True)
         return Figure(
             name="rate-error-by-size",
-            caption="**Errors of rates** by how many people are counted below, at the level "
+            caption="**Errors of rates** by the number that is counted below, at the level "
             "chosen: mean over units and groups, in percentage points.",
-            alt="Mean error of rates by number of people counted below, one line per rate",
+            alt="Mean error of rates by the number that is counted below, one line per rate",
             chart=line_chart(
                 shown,
                 x=Axis(
@@ -308,7 +308,7 @@ class RatesCompared(Finding):
 
     def notes(self) -> str:
         """How to read it."""
-        return "size: people counted below, in truth. Errors are in percentage points."
+        return "size: the number counted below, in truth. Errors are in percentage points."
 
     def blocks(self) -> tuple[Block, ...]:
         """By size, and each rate."""

@@ -411,8 +411,8 @@ class Segregated(Finding):
             "average makes them too high on average, the more the smaller units and groups are; "
             "what a method does besides (no counts below 0, places made like those above them) "
             "moves them either way. Nothing is corrected here. Of small units the true index is "
-            "above 0 also where people live at random. Means are over places of one release, not "
-            "over new noise."
+            "above 0 also where groups are spread at random. Means are over places of one release, "
+            "not over new noise."
         )
 
     def figure(self) -> Figure:
