@@ -467,20 +467,21 @@ class Segregated(Finding):
         """How to read it."""
         return "0: every unit is like its place; 1: nobody shares a unit. Noise makes it too high."
 
+    def shown(self) -> pl.DataFrame:
+        """With the level and the one above it in one column."""
+        return self.table.with_columns(units=self._units())
+
     def columns(self) -> tuple[Column, ...]:
-        """Headed in words."""
+        """Headed in words: what fits on paper; the file has more."""
         return (
-            LEVEL,
-            Column(key="within", label="Within each"),
+            Column(key="units", label="Units"),
             Column(key="attribute", label="Attribute"),
             Column(key="group", label="Group"),
             Column(key="index", label="Index"),
             Column(key="places", label="Places", format=",d"),
-            Column(key="too_small", label="Too small", unit="places", format=",d"),
             Column(key="undefined", label="Undefined", unit="places", format=",d"),
             Column(key="exact", label="In truth", format=".3f"),
             Column(key="released", label="Released", format=".3f"),
             Column(key="bias", label="Bias", format="+.3f"),
             Column(key="mean_absolute", label="Mean error", format=".3f"),
-            Column(key="p95_absolute", label="95 % within", format=".3f"),
         )
