@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import ConfigError
 from headcount.evaluation._base import (
-    LEVEL,
     Metric,
     NotFeasible,
     Truth,
