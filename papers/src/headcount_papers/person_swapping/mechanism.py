@@ -13,7 +13,7 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import PEOPLE, Context, Preserved, PreTabular, StepDesign
+from headcount.mechanisms import PEOPLE, Context, Preserved, PreTabular, StepDesign
 from headcount.mechanisms.swapping.households import (
     NO_BOUND,
     log_nobody,
