@@ -13,10 +13,8 @@ from benchmarks.suppression_workloads import census_tables, folder_tables
 from headcount.arrays import Flags
 from headcount.evaluation.suppressed import (
     WITNESSES,
-    Attacker,
     WitnessAudit,
     audit_release,
-    audit_withheld,
     check_witnesses,
 )
 from headcount.mechanisms import Context, protect
@@ -29,6 +27,7 @@ from headcount.tabulate import Tabulated
 from tests.support.additive_tables import AdditiveTable, random_table, small_table
 from tests.support.suppression_exact import cheapest_pattern
 from tests.support.suppression_oracle import unprotected
+from tests.support.withheld_audit import Attacker, audit_withheld
 
 EFFORTS = (0, 1, 2)
 LARGE = 50_000  # cells from which one effort is run and a sample attacked

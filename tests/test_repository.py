@@ -73,6 +73,8 @@ def test_version_is_written_once_and_repeated_truly() -> None:
     assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/headcount/_version.py"
     papers = (ROOT / "papers/src/headcount_papers/_version.py").read_text()
     assert f'__version__ = "{headcount.__version__}"' in papers
+    depends = tomllib.loads((ROOT / "papers/pyproject.toml").read_text())["project"]
+    assert depends["dependencies"] == [f"headcount=={headcount.__version__}"]
     citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)
     changelog = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert citation is not None

@@ -39,7 +39,7 @@ TO_INSTALL = "pip install headcount-papers, or make install in a clone"
 """How papers are had."""
 OF_PAPERS = (
     *("averaged", "histogram", "person-swapping", "raked"),
-    *("margin-gaps", "ipums1940", "us1940", "workload-s"),
+    *("empirical-privacy-loss", "margin-gaps", "ipums1940", "us1940", "workload-s"),
 )
 """What is there once these are installed, for the error of those who lack them."""
 

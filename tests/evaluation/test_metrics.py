@@ -15,7 +15,6 @@ from headcount.errors import ConfigError
 from headcount.evaluation import Truth
 from headcount.evaluation.audit import Audit, _NeighbouringRuns
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, _Losses, published
 from headcount.evaluation.evaluate import Choice, evaluate, named
 from headcount.evaluation.swapping import Swapping
 from headcount.geography import regular
@@ -27,6 +26,7 @@ from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.release import Release
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Tabulated, tabulate
+from headcount_papers.empirical_privacy_loss import EmpiricalPrivacyLoss, _Losses, published
 
 SCHEMA = Schema((Attribute("race", ("a", "b", "c")), Attribute("hispanic", ("no", "yes"))))
 

@@ -14,7 +14,6 @@ from headcount.domain import Domain
 from headcount.evaluation import Truth, answers, bias_by_homogeneity, representation
 from headcount.evaluation.answers import tallied_answers
 from headcount.evaluation.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss, published
 from headcount.evaluation.error import _score
 from headcount.evaluation.representation import Representation
 from headcount.evaluation.tally import (
@@ -28,6 +27,7 @@ from headcount.privacy import Guarantee
 from headcount.release import CountsRelease
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts
+from headcount_papers.empirical_privacy_loss import EmpiricalPrivacyLoss, published
 
 SCHEMA = Schema(
     (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.evaluation.suppressed import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement
 from tests.support.additive_tables import small_table
+from tests.support.withheld_audit import audit_withheld
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,11 +9,11 @@ import pytest
 
 from headcount.errors import ConfigError
 from headcount.evaluation.attacked import _PeopleFound
-from headcount.evaluation.empirical_privacy_loss import _Losses
 from headcount.evaluation.error import Error
 from headcount.evaluation.evaluate import Choice
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
+from headcount_papers.empirical_privacy_loss import _Losses
 
 CONFIG = """
 [population]

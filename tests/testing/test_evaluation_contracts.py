@@ -16,7 +16,6 @@ from headcount.attacks.linkage import Link
 from headcount.attacks.reidentification import Reidentify
 from headcount.evaluation import Metric
 from headcount.evaluation.audit import Audit
-from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluation.error import Error, _Errors
 from headcount.evaluation.evaluate import Choice
 from headcount.evaluation.impossible_counts import ImpossibleCounts
@@ -34,6 +33,7 @@ from headcount.testing import (
     metric_checks,
 )
 from headcount.testing.evaluation_contracts import examples
+from headcount_papers.empirical_privacy_loss import EmpiricalPrivacyLoss
 
 QUICK = EmpiricalPrivacyLoss(calibrated=False)
 OURS = [one for one in Choice(given=(QUICK,)).chosen_metrics() if not isinstance(one, Swapping)]

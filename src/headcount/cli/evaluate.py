@@ -56,11 +56,10 @@ def evaluate(
 
     Writes internal/evaluation/: a table for each metric, and report.html, which explains them. The
     metrics that apply follow from the release: errors (errors.csv, groups.csv) or what is withheld
-    (withheld.csv), how small groups fare, empirical privacy loss, and more; --audit runs the
-    mechanism many times to see whether it keeps its epsilon. Then the release is attacked by
-    someone who knows where everybody lives: can records be rebuilt, and people
-    found in them? Attacks that take long are made on some units, drawn at random. What was left out
-    is listed with the reason.
+    (withheld.csv), how small groups fare, and more; --audit runs the mechanism many times to see
+    whether it keeps its epsilon. Then the release is attacked by someone who knows where everybody
+    lives: can records be rebuilt, and people found in them? Attacks that take long are made on some
+    units, drawn at random. What was left out is listed with the reason.
 
     Several runs on the same data are also compared. --cells all scores every possible count,
     truth those that are not zero in truth; either adds those that only the release has, so it

@@ -24,7 +24,6 @@ from headcount.evaluation import Metric, Truth
 from headcount.evaluation.answers import Breakdown, break_down, shown_as_tables
 from headcount.evaluation.attacked import RecordsAgree
 from headcount.evaluation.audit import Audit
-from headcount.evaluation.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluation.evaluate import attack
 from headcount.evaluation.part import some_of
 from headcount.evaluation.rates import Rates
@@ -53,13 +52,6 @@ WITHHELD = {
     "tables": pl.Int64,
     "people": pl.Int64,
     "people_percent": pl.Float64,
-}
-EPL = {
-    "level": pl.String,
-    "query": pl.String,
-    "n": pl.Int64,
-    "epl": pl.Float64,
-    "epl_calibrated": pl.Float64,
 }
 AUDIT = {
     "unit": pl.String,
@@ -125,8 +117,8 @@ class Measuring:
     def measured(self, made: Iterator[Released], engine: Engine) -> Frames:
         """Everything about the releases of one case.
 
-        Errors and changes of tables are taken of each; attacks, segregation, rates, empirical
-        privacy loss and audit of the first.
+        Errors and changes of tables are taken of each; attacks, segregation, rates and audit
+        of the first.
         """
         rows: dict[str, list[pl.DataFrame]] = {}
         for one in made:
@@ -156,13 +148,6 @@ class Measuring:
         reasons: list[dict[str, str]] = []
         found = {
             "withheld": _withheld_of(one.release, one.truth.counts),
-            "epl": self._metric(
-                one,
-                EmpiricalPrivacyLoss(levels=(one.release.geography.leaf,)),
-                EPL,
-                reasons,
-                _epl_rows,
-            ),
             "segregation": self._metric(
                 one, Segregation(), SEGREGATION, reasons, lambda table: table.select(*SEGREGATION)
             ),
@@ -263,10 +248,6 @@ def _small_part(counts: Counts) -> Counts:
         quarters = replace(quarters, geography=part, occupied=occupied, vacant=vacant)
     domain = replace(counts.domain, geography=part)
     return replace(counts, domain=domain, matrix=counts.matrix[leaves], quarters=quarters)
-
-
-def _epl_rows(table: pl.DataFrame) -> pl.DataFrame:
-    return table.select(list(EPL))
 
 
 def _audit_rows(table: pl.DataFrame) -> pl.DataFrame:

@@ -67,7 +67,6 @@ def _highlights(found: Findings) -> dict[str, Any]:
         "has_tables": not found.tables["table_changes"].is_empty(),
         "has_segregation": not _segregation(found).is_empty(),
         "has_rates": not _rates(found).is_empty(),
-        "has_epl": bool(memo["epl"].drop_nulls().len()),
     }
 
 
@@ -266,12 +265,6 @@ def _short(number: pl.Expr) -> pl.Expr:
     return number.map_elements(lambda n: f"{n:.3g}", return_dtype=pl.String)
 
 
-def _measured_risk(found: Findings) -> pl.DataFrame:
-    """Empirical privacy loss of the smallest counts beside the error of the smallest totals."""
-    rows = found.tables["memo"].select("case", "method", "leaf_percent", "epl")
-    return rows.drop_nulls().filter(pl.col("method") != "identity")
-
-
 def _attack_points(found: Findings) -> pl.DataFrame:
     long = found.tables["attacks"].unpivot(
         ["right_percent", "guess_percent"],
@@ -329,7 +322,6 @@ def _memo_columns(found: Findings) -> list[str]:
     columns += ["negative_cells"] if (memo["negative_cells"].fill_null(0) > 0).any() else []
     optional = {
         "withheld_people_percent": ["withheld_people_percent"],
-        "epl": ["epl"],
         "found_percent": ["found_percent", "guess_percent"],
     }
     for name, several in optional.items():
@@ -357,7 +349,6 @@ VIEWS = {
     "segregation": _segregation,
     "rates": _rates,
     "trade-off": _trade_off,
-    "measured-risk": _measured_risk,
     "attack-rates": _attack_points,
     "attack-table": _attack_rows,
     "predicted-errors": _predicted,

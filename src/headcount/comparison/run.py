@@ -33,12 +33,10 @@ from headcount.comparison.settings import Settings
 from headcount.comparison.study import Findings, Work
 from headcount.errors import HeadcountError, InputError
 from headcount.evaluation.answers import EVERY_CELL, EVERYONE
-from headcount.evaluation.empirical_privacy_loss import FEWEST
 from headcount.evaluation.tally import SUMS, mean_errors
 from headcount.mechanisms import Chain
 from headcount.registry import MECHANISMS
 from headcount.tabulate import Tabulated
-from headcount.tabulate.counts import CELLS
 from headcount.tabulate.published import TableCells
 from headcount.typed import shaping
 
@@ -208,7 +206,6 @@ def _made_tables(
             hurt=hurt,
             short=short,
             attacks=attacks,
-            epl=frames["epl"],
             audit=frames["audit"],
             levels=domain.geography.levels,
         ),
@@ -224,7 +221,6 @@ def _made_tables(
         "cell_deltas": frames["cell_deltas"].drop("replicate"),
         "segregation": frames["segregation"].drop("replicate"),
         "rates": frames["rates"].drop("replicate"),
-        "epl": frames["epl"],
         "audit": frames["audit"],
         "attacks": attacks,
         "largest": _largest_errors(frames["largest"]),
@@ -433,7 +429,6 @@ def _memo_table(
     hurt: pl.DataFrame,
     short: pl.DataFrame,
     attacks: pl.DataFrame,
-    epl: pl.DataFrame,
     audit: pl.DataFrame,
     levels: Sequence[str],
 ) -> pl.DataFrame:
@@ -453,13 +448,10 @@ def _memo_table(
     missing = at_lowest(short).select(
         "case", "negative_cells", "lost_people", "withheld_people_percent"
     )
-    losses = epl.filter(pl.col("level") == leaf, pl.col("n") >= FEWEST)
-    finest = CELLS if CELLS in epl["query"] else "total"
-    losses = losses.filter(query=finest).select("case", epl="epl_calibrated")
     found = audit.select("case", audit_at_least="at_least", audit_refuted="refuted")
     named = attacks.filter(attack="reidentification", who=EVERYBODY)
     named = named.select("case", found_percent="right_percent", guess_percent="guess_percent")
     memo = cases.drop("settings")
-    for more in (at_leaf, at_above, worst, missing, losses, found, named):
+    for more in (at_leaf, at_above, worst, missing, found, named):
         memo = memo.join(more, on="case", how="left", maintain_order="left")
     return memo

@@ -1,5 +1,23 @@
 """How far a release is from the truth, and how much it gives away: one module per metric."""
 
-from headcount.evaluation._base import Metric, NotFeasible, Truth
+from headcount.evaluation._base import (
+    LEVEL,
+    QUERY,
+    Metric,
+    NotFeasible,
+    Truth,
+    by_level,
+    needs,
+    publishes_counts,
+)
 
-__all__ = ["Metric", "NotFeasible", "Truth"]
+__all__ = [
+    "LEVEL",
+    "QUERY",
+    "Metric",
+    "NotFeasible",
+    "Truth",
+    "by_level",
+    "needs",
+    "publishes_counts",
+]

@@ -19,7 +19,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks.intervals import Intervals, intervals
-from headcount.errors import InputError
 from headcount.files import make_folder, write_bytes_atomic, write_text_atomic
 from headcount.mechanisms.suppression.rules import occupied_homes, suppression_summary, too_small
 from headcount.mechanisms.suppression.witnesses import WITNESSES as WITNESSES
@@ -51,9 +50,6 @@ ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
 FLAGGED = "flagged"
 """The folder of the tables with the reason of every cell."""
 PRIMARY, COMPLEMENTARY = "primary", "complementary"
-Attacker = Literal["rules", "naive"]
-"""Who attacks: "rules" knows that zeros are never withheld, so that a withheld cell holds 1 at
-least; "naive" thinks that it may be 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,40 +218,6 @@ class _WithheldAudit:
             f"{len(self.exact_primary):,} primary exact, {len(self.narrow_primary):,} narrower "
             f"than {self.width}, {len(self.exact_secondary):,} secondary exact"
         )
-
-
-def audit_withheld(
-    additive: Additive,
-    values: ArrayLike,
-    *,
-    withheld: ArrayLike,
-    primary: ArrayLike,
-    width: int = 3,
-    attacker: Attacker = "rules",
-    sample: int | None = None,
-    seed: int = 0,
-) -> _WithheldAudit:
-    """Attack a pattern and compare with the truth.
-
-    where
-        values      true counts; the attack sees those that are published
-        attacker    what the attacker takes for the least that a withheld cell holds
-        sample      audit this many withheld cells, half of them primary, drawn with ``seed``
-    """
-    hidden, first = np.asarray(withheld, dtype=bool), np.asarray(primary, dtype=bool)
-    if np.any(first & ~hidden):
-        raise InputError(
-            "audit",
-            place=f"cell {int(np.argmax(first & ~hidden))}",
-            found="a primary cell that is published",
-            expected="every primary cell withheld",
-        )
-    truth = np.asarray(values, dtype=np.int64)
-    cells = np.flatnonzero(hidden) if sample is None else _draw(hidden, first, sample, seed)
-    shown = np.where(hidden, -1, truth)
-    low = _least_known(truth) if attacker == "rules" else None
-    found = intervals(additive, shown, hidden, low=low, cells=cells)
-    return _judge(found, truth, primary=first, width=width)
 
 
 def _least_known(truth: Ints) -> Ints:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
-from headcount.evaluation.suppressed import audit_withheld, check_witnesses
+from headcount.evaluation.suppressed import check_witnesses
 from headcount.mechanisms.suppression import complementary, witnesses
 from headcount.mechanisms.suppression.complementary import complement, derivable
 from headcount.mechanisms.suppression.witnesses import splits
@@ -18,6 +18,7 @@ from headcount.tabulate.additive import flat, from_relations, product_of_trees, 
 from tests.support.additive_tables import random_table, small_table
 from tests.support.suppression_exact import ExactError, cheapest_pattern
 from tests.support.suppression_oracle import interval, unprotected
+from tests.support.withheld_audit import audit_withheld
 
 
 def census(seed, *, tracts=(4, 3, 5), blocks=2):

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from headcount.comparison.cache import Frames
 from headcount.comparison.cases import Measure, Released, run_cases, score_cases
 from headcount.comparison.study import Work
-from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, published
 from headcount.evaluation.tally import summarise
 from headcount.tabulate import Counts
+from headcount_papers.empirical_privacy_loss import EmpiricalLoss, published
 from headcount_papers.flaxman_2019.cases import case, leaf_errors, people
 from headcount_papers.flaxman_2019.settings import EXACT, PUBLISHED, Settings, Variant
 

@@ -16,8 +16,8 @@ import polars as pl
 
 from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
-from headcount.evaluation.calibration import Recipe, epl_of_histogram, geometric_epl
-from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, published
+from headcount_papers.calibration import Recipe, epl_of_histogram, geometric_epl
+from headcount_papers.empirical_privacy_loss import EmpiricalLoss, published
 
 WASHINGTON = 2_663
 """Enumeration districts of Washington: the residuals behind every number of the appendix."""

@@ -26,12 +26,12 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.comparison.cases import Case, run_cases
 from headcount.comparison.study import Work
-from headcount.evaluation.empirical_privacy_loss import published
 from headcount.evaluation.part import some_of
 from headcount.mechanisms import Geometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.progress import silent
 from headcount.tabulate import TOTAL, Counts, Tabulated
+from headcount_papers.empirical_privacy_loss import published
 from headcount_papers.frame.published_noise import AsPublished
 from headcount_papers.histogram import coarsen
 from headcount_papers.petti_flaxman_2020.appendix import published_data, twice_median

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluation.calibration import epl_of_histogram
 from headcount.evaluation.tally import median_of
+from headcount_papers.calibration import epl_of_histogram
 from headcount_papers.petti_flaxman_2020.draws import Draws, MechanismName, parameters
 from headcount_papers.petti_flaxman_2020.residuals import pool_histograms
 from headcount_papers.petti_flaxman_2020.scores import Score

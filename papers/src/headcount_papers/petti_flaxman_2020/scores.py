@@ -12,10 +12,10 @@ import polars as pl
 from headcount.arrays import Ints
 from headcount.comparison.cache import JSON
 from headcount.comparison.study import Work
-from headcount.evaluation import calibration
-from headcount.evaluation.calibration import PETTI_FLAXMAN, calibrate, draws_for
-from headcount.evaluation.empirical_privacy_loss import EmpiricalLoss, gaussian_density, published
 from headcount.evaluation.tally import ErrorSummary, summarise
+from headcount_papers import calibration
+from headcount_papers.calibration import PETTI_FLAXMAN, calibrate, draws_for
+from headcount_papers.empirical_privacy_loss import EmpiricalLoss, gaussian_density, published
 from headcount_papers.petti_flaxman_2020.draws import MECHANISMS, Draws, MechanismName, parameters
 from headcount_papers.petti_flaxman_2020.residuals import pool
 from headcount_papers.petti_flaxman_2020.settings import COUNT_TYPES, LEVELS, CountType, Level

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import gaussian_kde
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.empirical_privacy_loss import gaussian_density, published
+from headcount_papers.empirical_privacy_loss import gaussian_density, published
 
 
 def two_sided(generator, p, n):
@@ -98,7 +98,7 @@ def test_density_equals_scipy_wherever_it_can_be_held(values, kernel_sd, whole):
 def test_bins_and_chunks_do_not_change_the_density(monkeypatch, chunk):
     values = np.random.default_rng(2).laplace(0, 50, 60_000)  # enough for bins to pay
     points = np.arange(-300.0, 300.0, 60.0)
-    monkeypatch.setattr("headcount.evaluation.empirical_privacy_loss._PAIRS", chunk)
+    monkeypatch.setattr("headcount_papers.empirical_privacy_loss._PAIRS", chunk)
     found = gaussian_density(values, points, kernel_sd=7.0)
     np.testing.assert_allclose(
         found, gaussian_kde(values, 7.0 / values.std(ddof=1))(points), rtol=1e-11

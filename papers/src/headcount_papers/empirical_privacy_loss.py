@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation._base import (
+from headcount.evaluation import (
     LEVEL,
     QUERY,
     Metric,
@@ -28,7 +28,6 @@ from headcount.evaluation._base import (
     publishes_counts,
 )
 from headcount.evaluation.answers import tallied_answers
-from headcount.evaluation.calibration import Recipe, calibrate
 from headcount.evaluation.tally import finite_vector, quantile_of
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -37,6 +36,7 @@ from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate import TOTAL
 from headcount.tabulate.counts import CELLS
+from headcount_papers.calibration import Recipe, calibrate
 
 FEWEST = 100
 """Fewer errors hardly tell noise of one scale from another: EPL is then not calibrated."""

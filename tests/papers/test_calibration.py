@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 
 from headcount.draws import multinomial
 from headcount.errors import InputError
-from headcount.evaluation import calibration
-from headcount.evaluation.calibration import (
+from headcount_papers import calibration
+from headcount_papers.calibration import (
     Recipe,
     calibrate,
     draws_for,
     epl_of_histogram,
     geometric_epl,
 )
-from headcount.evaluation.empirical_privacy_loss import published
+from headcount_papers.empirical_privacy_loss import published
 
 
 def mean_geometric_epl(z, *, n, draws, seed):
