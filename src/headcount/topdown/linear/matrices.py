@@ -93,7 +93,7 @@ class Known:
             return self
         of_b, of_a = exact.T @ self.unknown, exact.T @ self.known
         left, sizes, right = np.linalg.svd(of_b)
-        rank = int(is_something(sizes).sum())
+        rank = int(_something(sizes).sum())
         found = self.unknown @ right[:rank].T
         known = self.known - found @ ((left[:, :rank].T @ of_a) / sizes[:rank, None])
         rows = (left[:, rank:].T @ of_a).T  # r x rest: these sums of a are 0
@@ -202,10 +202,10 @@ def complement(directions: Floats) -> Floats:
 def spanned(directions: Floats) -> Floats:
     """An orthonormal basis of what some directions span."""
     left, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-    return left[:, is_something(sizes)]
+    return left[:, _something(sizes)]
 
 
-def is_something(sizes: Floats) -> Flags:
+def _something(sizes: Floats) -> Flags:
     """Which singular values, of what was made from numbers around 1, are no rounding errors of 0.
 
     Against 1, not against the largest alone: where all of them are 0, the largest is one as well.
@@ -216,7 +216,7 @@ def is_something(sizes: Floats) -> Flags:
 def least_moves(directions: Floats) -> Floats:
     """The pseudo-inverse (Moore and Penrose) of what exact sums say of unknown directions."""
     left, sizes, right = np.linalg.svd(directions, full_matrices=False)
-    some = is_something(sizes)
+    some = _something(sizes)
     return np.asarray((right[some].T / sizes[some]) @ left[:, some].T)
 
 
