@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from headcount import registry
 from headcount.errors import ConfigError
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry, _Origin
 
@@ -111,6 +113,16 @@ def test_an_unknown_name_lists_the_known_ones_and_guesses():
         MECHANISMS.get("geometrik", source="c.toml", place="mechanism.name")
     assert str(caught.value).startswith("c.toml: mechanism.name: found 'geometrik', expected one")
     assert str(caught.value).endswith("(did you mean 'geometric'?)")
+
+
+def test_a_part_of_the_papers_says_how_it_is_had(monkeypatch: pytest.MonkeyPatch):
+    text = (Path(__file__).parents[1] / "papers" / "pyproject.toml").read_text(encoding="utf-8")
+    points = tomllib.loads(text)["project"]["entry-points"]
+    parts = {name for group, own in points.items() if group != registry.STUDIES for name in own}
+    assert set(registry.OF_PAPERS) == parts
+    monkeypatch.setattr(registry, "entry_points", lambda group: ())
+    with pytest.raises(ConfigError, match=r"person-swapping comes with headcount-papers: pip"):
+        MECHANISMS.get("person-swapping")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     from headcount.mechanisms import PreTabular as PreTabular
     from headcount.mechanisms import Sampling as Sampling
     from headcount.mechanisms.cell_key.mechanism import CellKey as CellKey
-    from headcount.mechanisms.person_swapping import PersonSwapping as PersonSwapping
     from headcount.mechanisms.rounding.mechanism import Rounding as Rounding
     from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
     from headcount.mechanisms.swapping.mechanism import HouseholdSwapping as HouseholdSwapping
@@ -98,6 +97,7 @@ if TYPE_CHECKING:
     from headcount.topdown.mechanism import TopDown as TopDown
 
 _MOVED = {
+    "PersonSwapping": "headcount_papers.person_swapping.PersonSwapping",
     "Link": "headcount.attacks.linkage.Link",
     "Reconstruct": "headcount.attacks.reconstruction.Reconstruct",
     "Reidentify": "headcount.attacks.reidentification.Reidentify",

@@ -1,8 +1,8 @@
 """Parts by name: mechanisms, populations, metrics and attacks, ours and those of other packages.
 
-A part of ours is found by its module: ``person-swapping`` is the class of that name in
-``headcount/mechanisms/person_swapping.py``, or in a package of that name its module ``mechanism``.
-A module is one if its text says so, by the line ``name = "person-swapping"`` of a class; what it
+A part of ours is found by its module: ``geometric`` is the class of that name in
+``headcount/mechanisms/geometric.py``, or in a package of that name its module ``mechanism``.
+A module is one if its text says so, by the line ``name = "geometric"`` of a class; what it
 shares with others may stand beside it. Nothing is listed by hand, and only the module that was
 asked for is imported.
 
@@ -35,6 +35,13 @@ from headcount.processes import import_places
 OURS = "headcount"
 STUDIES = "headcount.studies"
 """The entry points of papers."""
+TO_INSTALL = "pip install headcount-papers, or make install in a clone"
+"""How papers are had."""
+OF_PAPERS = (
+    *("averaged", "histogram", "person-swapping", "raked"),
+    *("margin-gaps", "ipums1940", "us1940", "workload-s"),
+)
+"""What is there once these are installed, for the error of those who lack them."""
 
 
 def _places() -> tuple[tuple[str, int], ...]:
@@ -230,6 +237,8 @@ KNOWN_AS = {
 
 
 def _known_as(name: object, names: Iterable[str]) -> str:
+    if name in OF_PAPERS and name not in names:
+        return f" ({name} comes with headcount-papers: {TO_INSTALL})"
     ours = KNOWN_AS.get(str(name).casefold(), "")
     return f" ({name} is {ours!r} here)" if ours in names else ""
 

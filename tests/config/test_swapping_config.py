@@ -9,12 +9,12 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError
-from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount_papers.histogram import Histogram
+from headcount_papers.person_swapping.mechanism import PersonSwapping
 
 HEAD = '[population]\nkind = "towns"\n[run]\nout = "out"\n[mechanism]\n'
 NEAR = ("tract", "county", "state")

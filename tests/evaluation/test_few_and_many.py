@@ -18,13 +18,13 @@ from headcount.evaluation.swapping import _account
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.geometric import Geometric
-from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population import Population
 from headcount.release import Release
 from headcount.release.foreign import read_foreign
 from headcount.report.html import _render_html
+from headcount_papers.person_swapping.mechanism import PersonSwapping
 
 SCHEMA = hc.Schema((hc.Attribute("sex", ("f", "m")), hc.Attribute("age", ("young", "old"))))
 PLACES = hc.Geography(

@@ -8,9 +8,9 @@ import pytest
 from headcount.attacks.linkage import link
 from headcount.errors import InputError
 from headcount.evaluation.attacked import IDENTITY_RULES, TrueSecrets, confirmed_links, linked_frame
-from headcount.mechanisms.swapping.persons import swap_everywhere
-from headcount.mechanisms.swapping.similar import PartnerRule
-from tests.mechanisms.swapping.exchanged import exchange_everywhere
+from headcount_papers.person_swapping.persons import swap_everywhere
+from headcount_papers.person_swapping.similar import PartnerRule
+from tests.papers.exchanged import exchange_everywhere
 
 SIZES = {"age": 20, "sex": 2, "race": 5, "hispanic": 2, "household_size": 3}
 

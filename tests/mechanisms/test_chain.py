@@ -27,7 +27,6 @@ from headcount.mechanisms import (
 )
 from headcount.mechanisms._chain import group_loss
 from headcount.mechanisms.cell_key.mechanism import CellKey
-from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
@@ -41,6 +40,7 @@ from headcount.schema import Attribute, Follows, Schema, load_schema
 from headcount.tabulate import tabulate
 from headcount.topdown.mechanism import TopDown
 from headcount.typed import from_table
+from headcount_papers.person_swapping.mechanism import PersonSwapping
 from headcount_papers.raked import Raked
 
 HALF = Fraction(1, 2)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
-from headcount.mechanisms.swapping.persons import Pool, swap_area
-from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount_papers.christ_2022.swapping_theory import (
     share_change,
     summed_variance,
     unique_bounds,
 )
-from tests.mechanisms.swapping.exchanged import exchange
+from headcount_papers.person_swapping.persons import Pool, swap_area
+from headcount_papers.person_swapping.similar import PartnerRule
+from tests.papers.exchanged import exchange
 
 AREA: dict[str, Any] = {"people": 60, "in_category": 18, "outside": 400, "outside_in_category": 40}
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from markupsafe import escape
 
-from headcount.config.edit import OFFERED
+from headcount.config.edit import OFFERED, MethodTable
 from headcount.config.load import load_config
 from headcount.errors import InputError
 from headcount.init import draft, write_draft
@@ -31,12 +31,24 @@ from headcount.studio.wanted import (
 from tests.studio.client import Client, running
 from tests.studio.people import declare, dwellings, messy_people, wide_counts
 
+SWAP = "Swapping of people, then cell keys"
+SWAPPED: tuple[MethodTable, ...] = (
+    {"name": "person-swapping", "rate": "0.1", "kind": "random", "level": "block"},
+    {"name": "cell-key", "maximum": 2, "variance": 1},
+)
+
+
+@pytest.fixture
+def swapping_is_offered(monkeypatch: pytest.MonkeyPatch):
+    """A method of papers, of two steps: the first has a level."""
+    monkeypatch.setitem(OFFERED, SWAP, SWAPPED)
+
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("census")
     messy_people(folder / "people.csv")
-    write_draft(draft(folder / "people.csv"), folder / "people.toml")
+    write_draft(draft(folder / "people.csv"), folder / "people.toml", keep_account=False)
     with running(folder) as made:
         yield made
 
@@ -167,8 +179,9 @@ def test_every_method_that_is_offered_is_a_card_or_says_why_not(client: Client):
         assert f">{method} 2</h2>" in page.text
 
 
+@pytest.mark.usefixtures("swapping_is_offered")
 def test_a_method_without_a_guarantee_says_what_it_keeps_and_changes(client: Client):
-    change(client, "/plan/add", method="Swapping of people, then cell keys")
+    change(client, "/plan/add", method=SWAP)
     text = client.get("/plan", config="people.toml").text
     assert "No differential-privacy guarantee." in text
     assert "What it changes: person-swapping: records are published as they are" in text
@@ -200,8 +213,9 @@ def test_what_a_card_says_of_the_data_is_shown_after_the_banner(
     assert "I understand: show it" not in text
 
 
+@pytest.mark.usefixtures("swapping_is_offered")
 def test_a_rehearsal_of_swapping_swaps_between_the_places_of_made_up_people(client: Client):
-    name = "Swapping of people, then cell keys"
+    name = SWAP
     change(client, "/plan/add", method=name)
     rehearsal = change(client, "/plan/rehearse", case=name).at.partition("config=")[2]
     made = load_config(client.studio.folder.root / rehearsal)
@@ -221,9 +235,10 @@ def test_a_rehearsal_of_swapping_swaps_between_the_places_of_made_up_people(clie
     assert "found &#39;none&#39;" in change(client, "/plan/rehearse", case="none").text
 
 
+@pytest.mark.usefixtures("swapping_is_offered")
 def test_a_case_becomes_the_method_with_its_reason_and_the_old_one_stays_a_case(client: Client):
-    change(client, "/plan/add", method="Swapping of people, then cell keys")
-    name = "Swapping of people, then cell keys"
+    change(client, "/plan/add", method=SWAP)
+    name = SWAP
     change(client, "/plan/choose", case=name, reason="as in\n2011")
     found = tables(client)
     assert [one["name"] for one in found["mechanism"]] == ["person-swapping", "cell-key"]
@@ -254,7 +269,7 @@ def test_the_plan_promises_what_the_confirmation_and_the_release_do(client: Clie
     root = client.studio.folder.root
     name = f"{write.__name__}.toml"
     write(root / f"{write.__name__}.csv")
-    write_draft(draft(root / f"{write.__name__}.csv"), root / name)
+    write_draft(draft(root / f"{write.__name__}.csv"), root / name, keep_account=False)
     promise = prepare_run(load_config(root / name)).guarantee
     page = client.get("/plan", config=name)
     assert '<svg role="img"' in page.text
@@ -289,7 +304,9 @@ def test_markup_in_names_of_attributes_places_and_methods_is_text(client: Client
         f"{n % 2};{n % 4};{evil if n % 3 else 'f'}" for n in range(24)
     ]
     (root / "odd.csv").write_text("\n".join(lines))
-    write_draft(draft(root / "odd.csv", places=["Region", evil]), root / "odd.toml")
+    write_draft(
+        draft(root / "odd.csv", places=["Region", evil]), root / "odd.toml", keep_account=False
+    )
     text = (root / "odd.toml").read_text().replace('name = "sex"', f'name = "{evil}"')
     case = f'[[case]]\nname = "{evil}"\n[case.mechanism]\nname = "rounding"\nbase = 5\n'
     (root / "odd.toml").write_text(text + case)

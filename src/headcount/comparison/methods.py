@@ -156,12 +156,13 @@ def _strengths(
     if method == "sampling":
         for part in preset.fractions:
             yield f"{_percent(part)} of {domain.counted}", partial(Sampling, fraction=part)
-    elif method in ("swapping", "targeted-swapping", "person-swapping"):
-        if method != "person-swapping" and not domain.households:
+    elif "rate" in known:
+        if kind.needs_households and not domain.households:
             why = "it swaps whole households, and who lives with whom is not known here"
             left_out.append(LeftOut(method, why))
             return
-        more = _swap_settings(method, domain)
+        given = {"risk_variables": domain.schema.names, "level": domain.geography.leaf}
+        more = {name: one for name, one in (given | {"kind": "random"}).items() if name in known}
         for rate in preset.rates:
             yield f"{_percent(rate)} swapped", partial(kind, rate=rate, **more)
     elif method == "suppression":
@@ -186,14 +187,6 @@ def _strengths(
             )
     else:
         yield "", kind
-
-
-def _swap_settings(method: str, domain: ComparedDomain) -> dict[str, Any]:
-    if method == "targeted-swapping":
-        return {"risk_variables": domain.schema.names}
-    if method == "person-swapping":
-        return {"level": domain.geography.leaf, "kind": "random"}
-    return {}
 
 
 def _percent(part: Fraction) -> str:

@@ -80,8 +80,8 @@ PRESETS = {
     ),
     "thorough": Preset(
         methods=(
-            *("topdown", "geometric", "sampling", "swapping", "person-swapping"),
-            *("suppression", "cell-key", "rounding"),
+            *("topdown", "geometric", "sampling", "swapping", "suppression"),
+            *("cell-key", "rounding"),
         ),
         epsilons=_exact("0.1", "0.25", "0.5", "1", "2", "4", "8"),
         few=_exact("0.1", "0.5", "1", "2", "4", "8"),

@@ -19,7 +19,7 @@ from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, did_you_mean
 from headcount.privacy.loss import exact
 from headcount.progress import Progress, silent
-from headcount.registry import STUDIES, entry_points
+from headcount.registry import STUDIES, TO_INSTALL, entry_points
 
 if TYPE_CHECKING:
     import polars as pl
@@ -190,10 +190,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(_shown, value)) + "]"
     return value.name if isinstance(value, Path) else str(value)
-
-
-TO_INSTALL = "pip install headcount-papers, or make install in a clone"
-"""How studies of papers are had."""
 
 
 @dataclass(frozen=True, kw_only=True)

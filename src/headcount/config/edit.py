@@ -19,7 +19,6 @@ from tomlkit.items import AoT, Item, Table
 
 from headcount.errors import ConfigError, did_you_mean
 from headcount.files import parse_toml
-from headcount.geography import Geography
 from headcount.init.attributes import attribute_name, chosen
 from headcount.init.look import look
 from headcount.mechanisms import PostTabular, PreTabular
@@ -181,24 +180,17 @@ OFFERED: dict[str, tuple[MethodTable, ...]] = {
     "Geometric noise": ({"name": "geometric", "epsilon": 1},),
     "Cell keys": (_CELL_KEY,),
     "Swapping of households, then cell keys": ({"name": "swapping", "rate": "0.1"}, _CELL_KEY),
-    "Swapping of people, then cell keys": (
-        {"name": "person-swapping", "rate": "0.1", "kind": "random", "level": ""},
-        _CELL_KEY,
-    ),
     "Rounding to multiples of 5": ({"name": "rounding", "base": 5},),
     "Suppression": ({"name": "suppression", "tables": "auto"},),
 }
 """What can be added with a click; every other method can be written in the text."""
 
 
-def parts_of(name: str, geography: Geography) -> list[MethodTable]:
-    """The tables of a method that is offered, on these places."""
+def parts_of(name: str) -> list[MethodTable]:
+    """The tables of a method that is offered."""
     if name not in OFFERED:
         raise ConfigError("method", found=repr(name), expected=did_you_mean(name, OFFERED))
-    return [
-        {**part, "level": geography.leaf} if part.get("level") == "" else dict(part)
-        for part in OFFERED[name]
-    ]
+    return [dict(part) for part in OFFERED[name]]
 
 
 def parts_of_chain(parts: Iterable[PreTabular | PostTabular]) -> list[MethodTable]:

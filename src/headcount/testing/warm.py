@@ -25,7 +25,6 @@ from headcount.evaluation.evaluate import attack
 from headcount.geography import regular
 from headcount.mechanisms import Chain, PreTabular, protect
 from headcount.mechanisms.identity import Identity
-from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
@@ -81,7 +80,7 @@ def passes() -> None:
 
 
 def swapping() -> None:
-    """Households at random, by risk, by targets; persons of one place, and all."""
+    """Households at random, by risk, by targets."""
     homes = towns(people=1000, counties=2, seed=1)
     risk = Risk(attributes=("race", "hispanic"), levels=("tract", "block"))
     people = to_population(homes, ("age", "sex", "race", "hispanic"))
@@ -89,8 +88,6 @@ def swapping() -> None:
         HouseholdSwapping(rate=HALF),
         HouseholdSwapping(rate=Fraction(1, 10), risk=risk),
         TargetedSwapping(rate=Fraction(1, 10), risk_variables=("race", "hispanic")),
-        PersonSwapping(level="block", rate=HALF, kind="random"),
-        PersonSwapping(level="block", rate=HALF, area=str(people.geography.units[-1][0])),
     ]
     for step in steps:
         protect(people, Chain.of((step, Identity())), seed=1)

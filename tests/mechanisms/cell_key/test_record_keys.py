@@ -18,7 +18,6 @@ from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
 from headcount.mechanisms._key_file import CellWords, KeySecret, secret_of_file
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.cell_key.tables import PerturbationFile
-from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
@@ -28,6 +27,7 @@ from headcount.population.towns import towns
 from headcount.release.published import PublishedCells
 from headcount.tabulate import tabulate
 from headcount.tabulate.linked_tables import table_values
+from headcount_papers.person_swapping.mechanism import PersonSwapping
 from tests.mechanisms.cell_key.test_cell_key_mechanism import TABLES, people, release_of
 
 SECRET = KeySecret(b"s" * 32, origin="test")

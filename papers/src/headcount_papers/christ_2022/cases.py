@@ -9,14 +9,14 @@ import numpy as np
 
 from headcount.arrays import Codes, Flags, Ints
 from headcount.comparison.cases import Case, releases, seeded_noise
-from headcount.mechanisms.person_swapping import PersonSwapping
-from headcount.mechanisms.swapping import persons
 from headcount.schema.schema import combine
 from headcount.tabulate import Counts, Tabulated
 from headcount_papers.christ_2022.people import AREA, Area, with_pool
 from headcount_papers.christ_2022.rates import AreaSwaps, swap_at_all_rates
 from headcount_papers.christ_2022.settings import SWAPPERS, UNIQUE_BY, UNIT
 from headcount_papers.histogram import Histogram
+from headcount_papers.person_swapping import persons
+from headcount_papers.person_swapping.mechanism import PersonSwapping
 
 
 def swapping(

@@ -24,7 +24,6 @@ import polars as pl
 
 from headcount.attacks.linkage import EXACT
 from headcount.comparison.cases import seeded_noise
-from headcount.mechanisms.swapping.persons import KEEP
 from headcount_papers.christ_2022.accuracy import score_swaps
 from headcount_papers.christ_2022.cases import swapping
 from headcount_papers.christ_2022.people import OUTSIDE, Area, Synthetic, geography
@@ -32,6 +31,7 @@ from headcount_papers.christ_2022.places import DWELLING, FIGURE_13
 from headcount_papers.christ_2022.privacy import attack_swaps
 from headcount_papers.christ_2022.rates import AreaSwaps, swap_rows
 from headcount_papers.christ_2022.settings import Grid
+from headcount_papers.person_swapping.persons import KEEP
 
 COUNTY = "Cibola"
 ATTRIBUTES = 15

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from headcount.arrays import Codes, Flags, Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
-from headcount.mechanisms.person_swapping import (
+from headcount.noise import Noise
+from headcount.tabulate import Tabulated
+from headcount_papers.person_swapping.mechanism import (
     PersonSwapping,
     codes_of,
     in_years,
     rows_of,
     swap_generator,
 )
-from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
-from headcount.noise import Noise
-from headcount.tabulate import Tabulated
+from headcount_papers.person_swapping.persons import Pool, Swap, swap_area
 
 KeyedSwap = tuple[PersonSwapping, Noise]
 """A mechanism for one area, at the highest rate that is asked for, and its noise."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from headcount.comparison.study import Option, Seed, StudySettings
-from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.privacy import UnitOfPrivacy
 from headcount_papers.christ_2022.places import LARGEST, MIXES, PEOPLE, POOL, SMALLEST, known_mixes
+from headcount_papers.person_swapping.similar import PartnerRule
 
 if TYPE_CHECKING:
     from headcount_papers.christ_2022.people import PeopleSource

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from headcount.arrays import Codes, Flags, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.swapping.keys import share
-from headcount.mechanisms.swapping.similar import (
+from headcount.schema.schema import combine
+from headcount_papers.person_swapping.similar import (
     Buckets,
     PartnerRule,
     Places,
@@ -33,7 +34,6 @@ from headcount.mechanisms.swapping.similar import (
     pair_areas,
     places,
 )
-from headcount.schema.schema import combine
 
 KEEP = ("tenure",)
 """What stays with the place and not with the person."""

@@ -13,7 +13,7 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import PEOPLE, Context, Preserved, PreTabular, StepDesign
+from headcount.mechanisms import PEOPLE, Context, Preserved, PreTabular, StepDesign
 from headcount.mechanisms.swapping.households import (
     NO_BOUND,
     log_nobody,
@@ -21,14 +21,6 @@ from headcount.mechanisms.swapping.households import (
     write_provenance,
 )
 from headcount.mechanisms.swapping.keys import depth_of, share
-from headcount.mechanisms.swapping.persons import (
-    KEEP,
-    Pool,
-    Swap,
-    swap_area,
-    swap_everywhere,
-)
-from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
 from headcount.noise import Noise, Stream
 from headcount.noise.source import SEED_DRAWS, generator
 from headcount.population import Population
@@ -37,6 +29,14 @@ from headcount.privacy import Guarantee
 from headcount.processes import gib, memory_limit
 from headcount.schema import Schema
 from headcount.tabulate import Counts, tabulate
+from headcount_papers.person_swapping.persons import (
+    KEEP,
+    Pool,
+    Swap,
+    swap_area,
+    swap_everywhere,
+)
+from headcount_papers.person_swapping.similar import KEYS, Kind, PartnerRule, places
 
 BYTES_A_PERSON = 40
 """Held at once to move people one by one: unit and cell, and copies of both."""

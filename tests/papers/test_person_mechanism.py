@@ -13,18 +13,18 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Context, Tabulated, protect
-from headcount.mechanisms.person_swapping import (
-    PersonSwapping,
-    codes_of,
-    in_years,
-    rows_of,
-)
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
 from headcount.testing.contracts import mechanism_checks
 from headcount_papers.christ_2022.rates import swap_at_all_rates
+from headcount_papers.person_swapping.mechanism import (
+    PersonSwapping,
+    codes_of,
+    in_years,
+    rows_of,
+)
 
 AGE = Attribute("age", tuple(str(a) for a in range(10)))
 SEX = Attribute("sex", ("f", "m"))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Codes
-from headcount.mechanisms.swapping.persons import KEEP, Swap
+from headcount_papers.person_swapping.persons import KEEP, Swap
 
 
 def exchange(

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, friedmanchisquare
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.swapping.persons import (
+from headcount.schema.schema import combine
+from headcount_papers.person_swapping.persons import (
     Pool,
     mark,
     swap_area,
     swap_everywhere,
     unique_rows,
 )
-from headcount.mechanisms.swapping.similar import PartnerRule, frequency_order, places
-from headcount.schema.schema import combine
-from tests.mechanisms.swapping.exchanged import exchange, exchange_everywhere
+from headcount_papers.person_swapping.similar import PartnerRule, frequency_order, places
+from tests.both_ways import both_ways
+from tests.papers.exchanged import exchange, exchange_everywhere
 
 KINDS = [("random", 0), ("pseudo-random", 0), ("similar", 0), ("similar", 1), ("similar", 3)]
 ALIKE = [(*kind, ()) for kind in KINDS] + [
@@ -200,7 +201,7 @@ def age_gaps(areas, each, seed):
 def test_no_area_has_worse_partners_for_its_place_in_the_file(monkeypatch):
     fair = age_gaps(40, 200, seed=5)
     assert fair[-8:].mean() < 1.3 * fair[:8].mean()
-    one_by_one = "headcount.mechanisms.swapping.persons._visits"
+    one_by_one = "headcount_papers.person_swapping.persons._visits"
     monkeypatch.setattr(one_by_one, lambda area, rng: np.arange(len(area)))
     unfair = age_gaps(40, 200, seed=5)
     assert unfair[-8:].mean() > 2 * unfair[:8].mean()
@@ -224,7 +225,7 @@ def gaps_of_alike(sizes, runs, seed=3):
 def test_equal_areas_have_partners_as_good_whatever_their_code(monkeypatch):
     """Four copies of an area: ranked within each swap, none is above the others (Friedman)."""
     assert friedmanchisquare(*gaps_of_alike([600] * 4, 80).T).pvalue > 1e-3
-    by_code = "headcount.mechanisms.swapping.persons._ahead"
+    by_code = "headcount_papers.person_swapping.persons._ahead"
     monkeypatch.setattr(by_code, lambda people, rng: list(enumerate(people.tolist())))
     assert friedmanchisquare(*gaps_of_alike([600] * 4, 80).T).pvalue < 1e-12
 
@@ -235,7 +236,7 @@ def test_a_large_area_is_not_left_alone_in_the_end(largest, monkeypatch):
     sizes = [largest] + [140] * 10
     gaps = gaps_of_alike(sizes, 20).mean(axis=0)
     assert gaps[0] < 1.5 * gaps[1:].mean()
-    monkeypatch.setattr("headcount.mechanisms.swapping.persons._ahead", lambda people, rng: [])
+    monkeypatch.setattr("headcount_papers.person_swapping.persons._ahead", lambda people, rng: [])
     alone = gaps_of_alike(sizes, 20).mean(axis=0)
     assert alone[0] > 2 * gaps[0]
 
@@ -388,3 +389,17 @@ def test_bad_tables_are_refused():
     wide = people(5, 1) | {"hispanic": np.full(5, 2)}
     with pytest.raises(InputError, match="hispanic: found a code above 1"):
         Pool.of(wide, PartnerRule())
+
+
+@pytest.mark.parametrize("kind", ["random", "similar"])
+def test_loops_are_the_same_interpreted_and_compiled(kind):
+    codes = people(60, 1)
+    area = np.repeat(np.arange(3), 20)
+    likeness = PartnerRule(kind=kind, k=int(kind == "similar"))
+    rng = np.random.default_rng(1)
+    with both_ways():
+        swap_everywhere(codes, area, likeness, rate=Fraction(1, 2), rng=rng)
+        some = {name: column[:20] for name, column in codes.items()}
+        rest = {name: column[20:] for name, column in codes.items()}
+        pool = Pool.of(rest, likeness, area=some)
+        swap_area(some, pool, rate=Fraction(1, 2), rng=rng)
