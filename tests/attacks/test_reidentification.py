@@ -64,11 +64,11 @@ def tree(*parents):
 
 def test_features_number_sex_and_age_whatever_the_order_of_attributes():
     cell = YEARS.cell(race="other", age="26", sex="female", hispanic="hispanic")
-    key = FEATURES.key_of(sex=np.array(1), age=np.array(AGES.index("26")))
+    key = FEATURES.key_of({"sex": np.array(1), "age": np.array(AGES.index("26"))})
     assert FEATURES.key[cell] == key
-    other = FEATURES.key_of(sex=np.array(1), age=np.array(AGES.index("29")))
+    other = FEATURES.key_of({"sex": np.array(1), "age": np.array(AGES.index("29"))})
     assert FEATURES.binned[key] == FEATURES.binned[other]  # 25-29
-    apart = FEATURES.key_of(sex=np.array([0, 1]), age=np.array([AGES.index("26")] * 2))
+    apart = FEATURES.key_of({"sex": np.array([0, 1]), "age": np.array([AGES.index("26")] * 2)})
     assert FEATURES.binned[apart[0]] != FEATURES.binned[apart[1]]
     assert FEATURES.years
     assert FEATURES.secrets == 6
@@ -86,7 +86,7 @@ def test_a_schema_without_anything_to_know_or_to_learn_is_refused(left):
     roles = {"sex": ("sex",), "race": ("race",)}[left]
     schema = Schema((Attribute(roles[0], ("x", "y")),))
     with pytest.raises(
-        InputError, match=r"found attributes '(sex|race)', expected one called '(sex|race)' or"
+        InputError, match=r"found attributes '(sex|race)', expected \[roles\] with (sex|race) or "
     ):
         Features.of(schema)
 

@@ -264,7 +264,7 @@ def test_a_ledger_from_its_first_day(town: Path, headcount: Headcount):
     assert again.code == 0  # the same declaration
     other = headcount("ledger", "init", book, "--dataset", "town", "--epsilon", "3")
     assert other.code == 2
-    assert "a total is declared once" in other.err
+    assert "a total stands once something is recorded on it" in other.err
 
     assert headcount("protect", write_config(town, run=LEDGER)).code == 0
     shown = headcount("ledger", "show", book).out

@@ -883,7 +883,7 @@ def test_two_files_never_share_the_name_of_a_config(tmp_path: Path) -> None:
 def test_what_is_written_beside_a_config_is_named_like_it(tmp_path: Path) -> None:
     path = written(tmp_path, table("ward,men,women", "W{n},{100*n},{97*n}"), "a.b.csv")
     names = {one.name for one in write_draft(draft(path), tmp_path / config_name(path))}
-    assert names == {"a.b.toml", "a.b.units.csv", "a.b.schema.toml"}
+    assert names == {"a.b.toml", "a.b.units.csv", "a.b.schema.toml", "a.b.csv.ledger.sqlite"}
 
 
 def test_init_and_check_trim_alike(

@@ -252,8 +252,15 @@ def test_voiding_needs_a_reason_and_nothing_written(ledger: Ledger):
     assert ledger.run("run").state is SpendState.RECORDED
 
 
-def test_declaring_is_once_and_for_all(ledger: Ledger):
+def test_a_total_stands_once_something_is_recorded_on_it(ledger: Ledger):
+    secret = ledger.identity
+    ledger.declare("town", total=pure("3"))
     assert ledger.declare("town", total=pure("1")) == ledger.dataset("town")
+    assert ledger.dataset("town").total == pure("1")
+    assert ledger.identity == secret
+    with sqlite3.connect(ledger.path) as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute("UPDATE dataset SET amount = '9'")  # the guard is there again
+    spend(ledger, pure("1/2"), "run")
     with pytest.raises(PrivacyError) as error:
         ledger.declare("town", total=pure("2"))
     assert "found a total of epsilon 2 when" in str(error.value)

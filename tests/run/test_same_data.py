@@ -343,3 +343,21 @@ def test_lines_of_any_length_and_order(tmp_path: Path):
     assert digest(["H0001 ", *lines[1:]]) != whole
     assert digest([*lines[:3], "P000123456781", lines[4]]) != whole
     assert digest([line + "\0" for line in lines]) != whole
+
+
+def test_a_second_release_without_a_ledger_gets_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    write_town(tmp_path)
+    config = write_config(tmp_path, out="first")
+    protect_run(config)
+    protect_run(config)  # finished: nothing is released again
+    assert "without a ledger" not in caplog.text
+    protect_run(write_config(tmp_path, out="second"))
+    assert "1 released before without a ledger" in caplog.text
+    caplog.clear()
+    make_ledger(tmp_path)
+    protect_run(write_config(tmp_path, run=LEDGER, out="third"))  # from now on it is kept
+    assert "without a ledger" not in caplog.text
+    with pytest.raises(ConfigError, match="found no ledger"):
+        protect_run(write_config(tmp_path, out="fourth"))

@@ -110,7 +110,7 @@ def test_the_whole_way_by_keyboard_with_topdown(client: Client, write):
     assert "epsilon" in config.mechanism[0].public_text
     # By init and an editor: the same config, and so the same release from the same key.
     own = root(client) / "own.toml"
-    write_draft(draft(root(client) / "people.csv"), own)
+    write_draft(draft(root(client) / "people.csv"), own, keep_account=False)
     dialled = config.mechanism[0].epsilon  # type: ignore[union-attr]
     own.write_text(own.read_text().replace("epsilon = 1 ", f'epsilon = "{dialled}" '))
     assert config_digest(load_config(own)) == config_digest(config)
@@ -160,7 +160,7 @@ def test_a_run_that_is_killed_and_stopped_goes_on_with_one_spend_and_the_next_is
 ):
     messy_people(root(client) / "people.csv", people=217)
     config = root(client) / "people.toml"
-    write_draft(draft(root(client) / "people.csv"), config)
+    write_draft(draft(root(client) / "people.csv"), config, keep_account=False)
     declare(root(client) / "l.sqlite", dataset="census", epsilon="1.5")
     config.write_text(config.read_text() + 'ledger = "l.sqlite"\ndataset = "census"\n')
     book = Ledger.open(root(client) / "l.sqlite")
@@ -207,7 +207,9 @@ def test_a_run_that_is_killed_and_stopped_goes_on_with_one_spend_and_the_next_is
 
 def test_the_second_of_two_tabs_is_told_that_the_first_has_changed_the_config(client: Client):
     messy_people(root(client) / "people.csv")
-    write_draft(draft(root(client) / "people.csv"), root(client) / "people.toml")
+    write_draft(
+        draft(root(client) / "people.csv"), root(client) / "people.toml", keep_account=False
+    )
 
     def way(visitor: Visitor) -> str:
         visitor.open("/data", config="people.toml")

@@ -81,7 +81,7 @@ def test_a_look_proposes_what_init_decides(client: Client, write, kind: FileKind
 def test_what_is_written_is_what_init_writes(client: Client):
     written(client)
     own = folder(client) / "second.toml"
-    write_draft(draft(folder(client) / "people.csv"), own)
+    write_draft(draft(folder(client) / "people.csv"), own, keep_account=False)
     clicked = (folder(client) / "people.toml").read_text()
     assert clicked == own.read_text().replace("second", "people")
     assert client.post("/look", file="people.csv", name="people").status == 422
@@ -193,7 +193,9 @@ def test_a_column_changes_from_one_role_to_another_and_back(client: Client):
 
 def test_a_new_name_of_an_attribute_leaves_its_column_alone(client: Client):
     (folder(client) / "plain.csv").write_text("county,sex\n1,f\n2,m\n")
-    write_draft(draft(folder(client) / "plain.csv"), folder(client) / "people.toml")
+    write_draft(
+        draft(folder(client) / "plain.csv"), folder(client) / "people.toml", keep_account=False
+    )
     assert client.post("/data/edit", **form(client, **{"0.name": "gender"})).status == 303
     assert attributes(client)[0]["name"] == "gender"
     assert attributes(client)[0]["column"] == "sex"
@@ -280,7 +282,7 @@ def test_a_config_by_clicks_and_one_by_init_and_an_editor_are_the_same(client: C
     written(client)
     client.post("/data/edit", **form(client, **{"0.levels": "w\nm", "2.missing": "drop"}))
     own = folder(client) / "own.toml"
-    write_draft(draft(folder(client) / "people.csv"), own)
+    write_draft(draft(folder(client) / "people.csv"), own, keep_account=False)
     text = own.read_text().replace('levels = ["m", "w"]', 'levels = ["w", "m"]')
     head, _, tail = text.rpartition('missing = "level"')
     own.write_text(f'{head}missing = "drop"{tail}')

@@ -48,7 +48,7 @@ def swapping_is_offered(monkeypatch: pytest.MonkeyPatch):
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("census")
     messy_people(folder / "people.csv")
-    write_draft(draft(folder / "people.csv"), folder / "people.toml")
+    write_draft(draft(folder / "people.csv"), folder / "people.toml", keep_account=False)
     with running(folder) as made:
         yield made
 
@@ -269,7 +269,7 @@ def test_the_plan_promises_what_the_confirmation_and_the_release_do(client: Clie
     root = client.studio.folder.root
     name = f"{write.__name__}.toml"
     write(root / f"{write.__name__}.csv")
-    write_draft(draft(root / f"{write.__name__}.csv"), root / name)
+    write_draft(draft(root / f"{write.__name__}.csv"), root / name, keep_account=False)
     promise = prepare_run(load_config(root / name)).guarantee
     page = client.get("/plan", config=name)
     assert '<svg role="img"' in page.text
@@ -304,7 +304,9 @@ def test_markup_in_names_of_attributes_places_and_methods_is_text(client: Client
         f"{n % 2};{n % 4};{evil if n % 3 else 'f'}" for n in range(24)
     ]
     (root / "odd.csv").write_text("\n".join(lines))
-    write_draft(draft(root / "odd.csv", places=["Region", evil]), root / "odd.toml")
+    write_draft(
+        draft(root / "odd.csv", places=["Region", evil]), root / "odd.toml", keep_account=False
+    )
     text = (root / "odd.toml").read_text().replace('name = "sex"', f'name = "{evil}"')
     case = f'[[case]]\nname = "{evil}"\n[case.mechanism]\nname = "rounding"\nbase = 5\n'
     (root / "odd.toml").write_text(text + case)

@@ -44,7 +44,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("studio") / "census"  # a name for the picture
     folder.mkdir()
     messy_people(folder / "people.csv", people=217)
-    write_draft(draft(folder / "people.csv"), folder / NAME)
+    write_draft(draft(folder / "people.csv"), folder / NAME, keep_account=False)
     with running(folder) as made:
         assert "There is no release yet" in made.get("/publish", config=NAME).text
         assert "found no finished release" in made.get("/publish/zip", config=NAME).text

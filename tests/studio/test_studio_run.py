@@ -31,7 +31,7 @@ NAME = "people.toml"
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     messy_people(tmp_path / "people.csv", people=217)
-    write_draft(draft(tmp_path / "people.csv"), tmp_path / NAME)
+    write_draft(draft(tmp_path / "people.csv"), tmp_path / NAME, keep_account=False)
     declare(tmp_path / "l.sqlite", dataset="census", epsilon="1.5")
     with (tmp_path / NAME).open("a") as config:
         config.write('ledger = "l.sqlite"\ndataset = "census"\n')
@@ -297,7 +297,7 @@ def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: 
 
 def test_a_studio_that_stops_ends_its_jobs(tmp_path: Path):
     messy_people(tmp_path / "people.csv")
-    write_draft(draft(tmp_path / "people.csv"), tmp_path / NAME)
+    write_draft(draft(tmp_path / "people.csv"), tmp_path / NAME, keep_account=False)
     with running(tmp_path) as client:
         client.post("/run/start", config=NAME, once=confirm(client))
         job = client.studio.jobs.find(f"protect {NAME}")

@@ -23,6 +23,7 @@ import polars as pl
 
 from headcount.arrays import Codes, Ints
 from headcount.attacks._base import NOTHING, Attack, ClaimedPeople, People, whole_people
+from headcount.attacks.records import learnt_names
 from headcount.engines import Engine
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -30,10 +31,12 @@ from headcount.release import Release
 from headcount.report.finding import Support
 from headcount.schema import Schema
 from headcount.schema.schema import combine
-from headcount.tabulate.codings import years
+from headcount.tabulate.codings import find_attribute, years
 
 EXACT = ("race", "household_size")
 """What must agree besides the age bucket; where people live may be added, as one more name."""
+SECRET = "hispanic"
+"""The role that is learnt unless something else is said to be sensitive."""
 _PLACE = "place"
 
 
@@ -43,8 +46,9 @@ class Link(Attack):
 
     where
         age_width    years in a bucket of ages, where the schema has single years
-        exact        attributes that must agree besides; those that the schema lacks are left out
-        secret       the attribute to be learnt
+        exact        attributes that must agree besides, or the roles that they play; those that
+                     the schema lacks are left out. What a schema says to be known takes their place
+        secret       the attribute to be learnt, or its role; else the first that is sensitive
         level        how finely the attacker knows where people live; "" for the leaf
         one_to_one   drop records that several people claim
     """
@@ -53,22 +57,43 @@ class Link(Attack):
     at_least_1 = ("age_width",)
     age_width: int = 2
     exact: tuple[str, ...] = EXACT
-    secret: str = "hispanic"
+    secret: str = SECRET
     level: str = ""
     one_to_one: bool = False
 
     def supports(self, release: Release) -> Support:
-        """Whole people with an age and a secret."""
-        if missing := [n for n in ("age", self.secret) if n not in release.schema.names]:
+        """Whole people, of whom something is known and something is not."""
+        schema = release.schema
+        missing = [] if self._known(schema) else ["age ([roles] age, or [attacker] knows)"]
+        hint = " ([roles] origin, or [attacker] sensitive)" if self.secret == SECRET else ""
+        missing += [] if self._secret(schema) else [f"{self.secret}{hint}"]
+        if missing:
             return Support(f"the schema has no attribute {' and no '.join(missing)}")
         if self.level and self.level not in release.geography.levels:
             return Support(f"the release has no level {self.level}")
         return whole_people(release)
 
     def knows(self, schema: Schema) -> tuple[str, ...]:
-        """Age, and of the others those that the schema has."""
-        others = (n for n in self.exact if n in schema.names and n not in ("age", self.secret))
-        return ("age", *others)
+        """Age, and of the others those that the schema has; or what is said to be known."""
+        return self._known(schema)
+
+    def _secret(self, schema: Schema) -> str:
+        """The attribute to be learnt; "" if there is none."""
+        own = find_attribute(schema, self.secret)
+        if own is not None or self.secret != SECRET:
+            return "" if own is None else own.name
+        return next(iter(learnt_names(schema)), "")
+
+    def _known(self, schema: Schema) -> tuple[str, ...]:
+        """What is known besides the place; nothing where nothing says what."""
+        age, secret = find_attribute(schema, "age"), self._secret(schema)
+        if schema.attacker.knows:
+            return tuple(name for name in schema.attacker.knows if name != secret)
+        if age is None or age.name == secret:
+            return ()
+        others = (find_attribute(schema, name) for name in self.exact)
+        names = (one.name for one in others if one is not None)
+        return (age.name, *(one for one in names if one not in (age.name, secret)))
 
     def run(
         self, release: Release, people: People, *, engine: Engine | None = None
@@ -79,25 +104,34 @@ class Link(Attack):
         seen = dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
         level = self.level or geography.leaf
         place = geography.ancestors(level).astype(np.int64)
-        others = self.knows(schema)[1:]
-        bucket, width = self._years(schema)
+        age, secret = find_attribute(schema, "age"), self._secret(schema)
+        known = self._known(schema)
+        aged = age is not None and age.name in known
+        others = tuple(name for name in known if age is None or name != age.name)
+        bucket, width = self._years(schema) if aged else (np.zeros(1, dtype=np.int64), 1)
+        of_people, of_rows = (
+            bucket[codes[age.name]] if aged and age is not None else np.zeros(rows, dtype=np.int64)
+            for codes, rows in ((people.codes, len(people)), (seen, len(unit)))
+        )
         # Who lives outside the release shares no place with any record.
         outside = geography.size(geography.leaf)
         public = {
             **people.codes,
-            "age": bucket[people.codes["age"]],
+            "age": of_people,
             _PLACE: np.where(people.unit >= 0, place[people.unit], outside),
         }
         rows = LinkRows(
-            codes={**seen, "age": bucket[seen["age"]], _PLACE: place[unit]},
+            codes={**seen, "age": of_rows, _PLACE: place[unit]},
             exact=(*others, _PLACE),
             width=width,
-            secret=np.asarray(seen[self.secret], dtype=np.int64),
-            values=pl.Series(schema.attribute(self.secret).levels),
+            secret=np.asarray(seen[secret], dtype=np.int64),
+            values=pl.Series(schema.attribute(secret).levels),
+            learnt=secret,
+            aged=aged,
             words=", ".join((f"the {level}", *others)),
         )
-        known = replace(people, codes=public)
-        return self.match(known, rows, schema=schema, geography=geography)
+        named = replace(people, codes=public)
+        return self.match(named, rows, schema=schema, geography=geography)
 
     def match(
         self, people: People, rows: LinkRows, *, schema: Schema, geography: Geography
@@ -120,7 +154,7 @@ class Link(Attack):
             schema=schema,
             geography=geography,
             people=people,
-            learnt=(self.secret,),
+            learnt=(rows.learnt or self.secret,),
             value=value,
             row=found,
             rows=rows,
@@ -134,8 +168,9 @@ class Link(Attack):
                 "one_to_one": self.one_to_one,
             },
             words=(
-                f"For each person the attacker knows {rows.words}, and the age{buckets}. Where "
-                f"exactly one released record fits, the attacker claims that its {self.secret} is "
+                f"For each person the attacker knows {rows.words}"
+                f"{f', and the age{buckets}' if rows.aged else ''}. Where exactly one released "
+                f"record fits, the attacker claims that its {rows.learnt or self.secret} is "
                 "the person's, and cannot see which claims are right."
             ),
         )
@@ -146,7 +181,9 @@ class Link(Attack):
         Single years are put into buckets; coarser levels are buckets already. An open last level
         stands for its first year.
         """
-        levels = schema.attribute("age").levels
+        age, said = find_attribute(schema, "age"), schema.roles.of("age")
+        assert age is not None  # asked for only where there is one
+        levels = [level if said is None else said.word(level) for level in age.levels]
         spans = [years(level) for level in levels]
         if any(
             span is None or (len(span) > 1 and not level.endswith("+"))
@@ -167,6 +204,8 @@ class LinkRows:
         secret   for each row the position of its secret among ``values``; -1 for a missing one
         values   what the secret can be, as it is to be written
         words    what the attacker knows besides the age
+        learnt   the secret's name; that of the attack if empty
+        aged     whether an age is known
     """
 
     codes: Codes
@@ -175,6 +214,8 @@ class LinkRows:
     secret: Ints
     values: pl.Series
     words: str
+    learnt: str = ""
+    aged: bool = True
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

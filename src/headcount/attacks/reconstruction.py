@@ -41,7 +41,7 @@ from headcount.attacks._problem import Effort
 from headcount.attacks._structure import Structure, build_structure
 from headcount.attacks.changed_cells import NarrowedTables, narrowed_tables
 from headcount.attacks.knowledge import Knowledge, KnownTable, knowledge_of_release, tells_years
-from headcount.attacks.records import LEARNT, Features
+from headcount.attacks.records import Features, known_names, learnt_names
 from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
@@ -50,7 +50,8 @@ from headcount.release.frames import units_frame
 from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema
-from headcount.tabulate.published import PublishedTable, supported, tables
+from headcount.tabulate.codings import find_attribute
+from headcount.tabulate.published import PublishedTable, own_table, supported, tables
 
 BLOCKS_AT_ONCE = 128
 MOVES_SHOWN = 5
@@ -118,7 +119,7 @@ class Reconstruct(Attack):
 
     def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Rebuilt:
         """Records that fit the tables of a release; the people known play no part."""
-        made = list(tables(self.tables).values())
+        made = _tables_to_make(self.tables, release)
         release = self.read(release)
         knowledge = knowledge_of_release(release, made, together=self.together or None)
         return self.from_tables(knowledge, change_words(release), engine=engine)
@@ -280,21 +281,45 @@ def _tells_of_people(release: Release, product: str) -> Support:
     if isinstance(release, TablesRelease):
         if release.changed and not (adding := changed_tables(release)):
             return adding
-        return _telling(one.cells.table for one in release.published)
+        return _telling((one.cells.table for one in release.published), release.schema)
     if not (people := whole_people(release)):
         return people
-    made, _ = supported(tables(product).values(), release.schema)
-    leaf, geography = release.geography.leaf, release.geography
+    return _telling(_tables_to_make(product, release), release.schema)
+
+
+def _tables_to_make(product: str, release: Release) -> tuple[PublishedTable, ...]:
+    """Tables of a product, if those that the schema can make at the leaf tell what is to be learnt.
+
+    Of other schemas each attribute is a table, and each pair of one that is known and one to be
+    learnt: what an office would publish of them.
+    """
+    schema, geography = release.schema, release.geography
+    shipped = tuple(tables(product).values())
+    made, _ = supported(shipped, schema)
     known = (one.table for one in made if one.table.lowest in ("block", *geography.levels))
-    return _telling(table for table in known if leaf in table.published_at(geography))
+    if _telling((one for one in known if geography.leaf in one.published_at(geography)), schema):
+        return shipped
+    pairs = [(a, b) for a in known_names(schema) for b in learnt_names(schema)]
+    return tuple(own_table(by) for by in (*((name,) for name in schema.names), *pairs))
 
 
-def _telling(made: Iterable[PublishedTable]) -> Support:
+def _telling(made: Iterable[PublishedTable], schema: Schema) -> Support:
     """Whether tables tell anything of what is to be learnt."""
-    roles = {role for table in made for role, _ in (*table.axes, *table.universe)}
-    if not roles & set(LEARNT):
-        return Support(f"no table of its smallest units shows {' or '.join(LEARNT)}")
+    learnt = learnt_names(schema)
+    shown = {
+        name
+        for table in made
+        for role, codings in (*table.axes, *table.universe)
+        for name in (role, *_played(schema, role if codings else ""))
+    }
+    if not shown & set(learnt):
+        return Support(f"no table of its smallest units shows {' or '.join(learnt)}")
     return SUPPORTED
+
+
+def _played(schema: Schema, role: str) -> tuple[str, ...]:
+    found = find_attribute(schema, role) if role else None
+    return () if found is None else (found.name,)
 
 
 def has_features(release: Release) -> Support:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,22 +11,38 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.errors import InputError
-from headcount.schema import Schema
+from headcount.schema import Attribute, Schema
 from headcount.schema.schema import combine
 from headcount.tabulate.codings import codings, find_attribute, level_atoms
 
 KNOWN, LEARNT = ("sex", "age"), ("race", "hispanic")
+"""Roles of what an attacker knows and would learn, where a schema does not say who knows what."""
+
+
+def known_names(schema: Schema) -> tuple[str, ...]:
+    """Attributes that an attacker knows of named people; none if nothing says which."""
+    return schema.attacker.knows or _playing(schema, KNOWN, but=schema.attacker.sensitive)
+
+
+def learnt_names(schema: Schema) -> tuple[str, ...]:
+    """Attributes that an attacker would learn; none if nothing says which."""
+    return schema.attacker.sensitive or _playing(schema, LEARNT, but=schema.attacker.knows)
+
+
+def _playing(schema: Schema, roles: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:
+    found = (find_attribute(schema, role) for role in roles)
+    return tuple(one.name for one in found if one is not None and one.name not in but)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
-    """The cells of a schema, seen as a key (sex, age) and a secret (race, Hispanic origin).
+    """The cells of a schema, seen as a key (what is known) and a secret (what is to be learnt).
 
     where
-        key       for each cell the number of its (sex, age level)
-        binned    for each key the number of its (sex, age bin): 38 bins, or the schema's own
-                  levels where those are coarser
-        secret    for each cell the number of its (race, Hispanic origin)
+        key       for each cell the number of its key: sex and age level, unless another is known
+        binned    for each key the number of its bin: ages in 38 bins, or the schema's own levels
+                  where those are coarser
+        secret    for each cell the number of its secret: race and origin, unless others are named
         years     whether keys tell more than bins
     """
 
@@ -37,28 +54,32 @@ class Features:
 
     @classmethod
     def of(cls, schema: Schema) -> Features:
-        """The features of a schema, which needs someone's sex or age, and race or origin."""
-        there = {
-            role: attribute
-            for role in (*KNOWN, *LEARNT)
-            if (attribute := find_attribute(schema, role)) is not None
-        }
-        for roles in (KNOWN, LEARNT):
-            if not any(role in there for role in roles):
+        """The features of a schema, in which something is known of people, and something is not."""
+        known, learnt = known_names(schema), learnt_names(schema)
+        for names, key, roles in (
+            (known, "knows", "sex or age"),
+            (learnt, "sensitive", "race or origin"),
+        ):
+            if not names:
                 raise InputError(
                     "re-identification",
                     found=f"attributes {', '.join(map(repr, schema.names))}",
-                    expected=f"one called {roles[0]!r} or {roles[1]!r}",
+                    expected=f"[roles] with {roles}, or [attacker] {key} = [...]",
                 )
         grid = np.indices(schema.shape).reshape(len(schema.shape), -1)
-        code = {role: grid[schema.attributes.index(one)] for role, one in there.items()}
-        keys = combine([code[role] for role in KNOWN if role in code], rows=schema.size)
-        bins = [code["sex"]] if "sex" in code else []
-        if "age" in code:
-            bins.append(_bin_of_level(schema)[code["age"]])
+        code = {name: grid[number] for number, name in enumerate(schema.names)}
+        size = schema.size
+        keys = combine([code[name] for name in known], rows=size)
+        age = find_attribute(schema, "age")
+        bins = [
+            _bin_of_level(schema, age)[code[name]]
+            if age is not None and name == age.name
+            else code[name]
+            for name in known
+        ]
         binned = np.zeros(int(keys.max()) + 1, dtype=np.int64)
-        binned[keys] = combine(bins, rows=schema.size)
-        secret = combine([code[role] for role in LEARNT if role in code], rows=schema.size)
+        binned[keys] = combine(bins, rows=size)
+        secret = combine([code[name] for name in learnt], rows=size)
         return cls(schema, keys, binned, secret, len(np.unique(binned)) < len(binned))
 
     @property
@@ -97,32 +118,34 @@ class Features:
         _, group = connected_components(graph, directed=False)
         return replace(self, binned=np.asarray(group, dtype=np.int64), years=False)
 
-    def key_of(self, *, sex: Ints | None, age: Ints | None) -> Ints:
-        """Keys from level numbers of sex and age, as far as the schema has them."""
-        given = {"sex": sex, "age": age}
+    @property
+    def known(self) -> tuple[Attribute, ...]:
+        """What is known of people, in the order in which keys are numbered."""
+        return tuple(self.schema.attribute(name) for name in known_names(self.schema))
+
+    def key_of(self, codes: Mapping[str, Ints]) -> Ints:
+        """Keys from level numbers of the attributes that are known."""
         key: Ints | int = 0
-        for role in KNOWN:
-            if (attribute := find_attribute(self.schema, role)) is not None:
-                column = given[role]
-                if column is None:
-                    raise InputError("re-identification", found=f"no {role}", expected=f"{role}")
-                key = key * attribute.size + column
+        for attribute in self.known:
+            if attribute.name not in codes:
+                raise InputError(
+                    "re-identification", found=f"no {attribute.name}", expected=attribute.name
+                )
+            key = key * attribute.size + codes[attribute.name]
         return np.asarray(key, dtype=np.int64)
 
 
-def _bin_of_level(schema: Schema) -> Ints:
+def _bin_of_level(schema: Schema, age: Attribute) -> Ints:
     """The 38 bins of the schema's ages; its own levels where one lies across two bins."""
-    attribute = find_attribute(schema, "age")
-    assert attribute is not None  # asked for only where there is one
-    atoms = level_atoms(attribute, "age")
+    atoms = level_atoms(schema, age, "age")
     groups = codings()["age", "bins38"].layers[0]
-    found = np.full(attribute.size, -1, dtype=np.int64)
+    found = np.full(age.size, -1, dtype=np.int64)
     if not isinstance(atoms, str):
         for level, own in enumerate(atoms):
             for number, (_, group) in enumerate(groups):
                 if own <= group:
                     found[level] = number
-    return found if (found >= 0).all() else np.arange(attribute.size)
+    return found if (found >= 0).all() else np.arange(age.size)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

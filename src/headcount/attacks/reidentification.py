@@ -30,7 +30,13 @@ from headcount.attacks.reconstruction import (
     read_changed,
     settings_tell_more,
 )
-from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.attacks.records import (
+    Features,
+    Records,
+    known_names,
+    learnt_names,
+    records_of,
+)
 from headcount.compiled import kernel, njit
 from headcount.engines import Engine
 from headcount.errors import InputError
@@ -38,7 +44,6 @@ from headcount.geography import Geography
 from headcount.release import Release, TablesRelease
 from headcount.report.finding import Support
 from headcount.schema import Schema
-from headcount.tabulate.codings import find_attribute
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -49,7 +54,7 @@ class KnownPeople:
         name      of the attacker
         person    number of the person; a file may name someone twice
         block     leaf unit, -1 for an address outside the geography
-        key       (sex, age) as a number of ``features``
+        key       what is known of each, as a number of ``features``
     """
 
     name: str
@@ -162,8 +167,8 @@ class Reidentify(Attack):
         return whole_people(release)
 
     def knows(self, schema: Schema) -> tuple[str, ...]:
-        """Sex and age, as far as the schema has them."""
-        return _names(schema, KNOWN)
+        """Sex and age, as far as the schema has them, or what is said to be known."""
+        return known_names(schema)
 
     def limit(self, release: Release) -> int:
         """Rebuilding records takes long; matching does not."""
@@ -173,28 +178,26 @@ class Reidentify(Attack):
         """Match the people known to the release's own records, or to rebuilt ones."""
         release = self.read(release)
         features = Features.of(release.schema)
-        sex, age = (find_attribute(release.schema, role) for role in KNOWN)
         known = KnownPeople(
             name=people.name,
             features=features,
             person=np.arange(len(people)),
             block=people.unit,
-            key=features.key_of(
-                sex=None if sex is None else people.codes[sex.name],
-                age=None if age is None else people.codes[age.name],
-            ),
+            key=features.key_of(people.codes),
         )
         return self.match(known, Target.of(release, engine=engine))
 
     def match(self, known: KnownPeople, target: Target) -> Matches:
         """Match an attacker's file to records, wherever both come from."""
-        schema = target.records.features.schema
+        features = target.records.features
+        schema = features.schema
         first = next(
             reidentify(known, target.records, orders=1, seed=self.seed, years=target.years)
         )
         claimed = np.full(len(known), -1, dtype=np.int64)
         claimed[first.matched] = target.records.secret[first.record[first.matched]]
-        learnt = _names(schema, LEARNT)
+        learnt = learnt_names(schema)
+        first_by = " first by year of age and then by age bin;" if features.years else ""
         return Matches(
             attack=self.name,
             title="Can named people be found in the records?",
@@ -210,8 +213,8 @@ class Reidentify(Attack):
             facts=self._facts(known, first, target),
             words=(
                 "The attacker knows where people live, their "
-                f"{' and '.join(self.knows(schema))}, and matches people to records one to one, "
-                f"first by year of age and then by age bin; the record's "
+                f"{' and '.join(self.knows(schema))}, and matches people to records one to one,"
+                f"{first_by} the record's "
                 f"{' and '.join(learnt)} are then claimed to be the person's. Among records that "
                 "look alike, chance decides which one a person gets."
                 + (f" {target.words}" if target.words else "")
@@ -234,11 +237,6 @@ class Reidentify(Attack):
 NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
 
 
-def _names(schema: Schema, roles: tuple[str, ...]) -> tuple[str, ...]:
-    found = (find_attribute(schema, role) for role in roles)
-    return tuple(attribute.name for attribute in found if attribute is not None)
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Matches(ClaimedPeople):
     """Claims by matching, with the records they come from; ``first`` is the first order of ties."""
@@ -249,12 +247,13 @@ class Matches(ClaimedPeople):
     by: Reidentify
 
     def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
-        """Everyone who was matched, with the race and origin of the record."""
+        """Everyone who was matched, with what the record says of them."""
         who = np.flatnonzero(self.first.matched)
         attributes = [self.schema.attribute(name) for name in self.learnt]
         codes = np.unravel_index(self.value[who], [a.size for a in attributes])
         leaf = self.geography.leaf
-        matched_on = np.where(self.first.grade[who] == 1, "age", "age bin").tolist()
+        first, then = ("age", "age bin") if self.known.features.years else ("all", "all")
+        matched_on = np.where(self.first.grade[who] == 1, first, then).tolist()
         found = {
             "person": ids.gather(who.tolist()),
             leaf: self.geography.units[-1][self.known.block[who]].tolist(),

@@ -188,7 +188,7 @@ def _levels(values: pl.Series, attribute: Attribute, schema: Schema, source: str
     if attribute is not find_attribute(schema, "age"):
         return _numbered(values, attribute.levels, source)
     names = {level: i for i, level in enumerate(attribute.levels)}
-    atoms = level_atoms(attribute, "age")
+    atoms = level_atoms(schema, attribute, "age")
     if not isinstance(atoms, str):
         for text in values.cast(pl.String).unique().to_list():
             span = years(text) if text is not None else None
@@ -202,7 +202,10 @@ def _levels(values: pl.Series, attribute: Attribute, schema: Schema, source: str
 def read_known(
     path: Path, features: Features, geography: Geography
 ) -> tuple[pl.Series, KnownPeople]:
-    """An attacker's file: columns person, block (named as the leaf level, or "block"), sex, age."""
+    """An attacker's file: columns person, block (named as the leaf level, or "block"), sex, age.
+
+    Or whatever attributes are known in their place.
+    """
     columns = [geography.leaf, "block", *KNOWN, *features.schema.names]
     frame = read_table(path, ["person", *columns], optional=set(columns))
     block = _place_people(frame, geography, str(path))
@@ -269,17 +272,17 @@ def _place_people(frame: pl.DataFrame, geography: Geography, source: str) -> Int
 
 
 def _keys(frame: pl.DataFrame, features: Features, source: str) -> Ints:
-    codes: dict[str, Ints | None] = {}
-    for role in KNOWN:
-        attribute = find_attribute(features.schema, role)
-        codes[role] = None
-        if attribute is None:
-            continue
-        column = attribute.name if attribute.name in frame.columns else role
+    schema, codes = features.schema, {}
+    for attribute in features.known:
+        role = next((one for one in KNOWN if find_attribute(schema, one) == attribute), "")
+        column = attribute.name if attribute.name in frame.columns else role or attribute.name
         if column not in frame.columns:
-            raise InputError(source, found=f"columns {frame.columns}", expected=f"one named {role}")
-        codes[role] = _levels(frame[column], attribute, features.schema, source)
-    return features.key_of(sex=codes["sex"], age=codes["age"])
+            named = role or attribute.name
+            raise InputError(
+                source, found=f"columns {frame.columns}", expected=f"one named {named}"
+            )
+        codes[attribute.name] = _levels(frame[column], attribute, schema, source)
+    return features.key_of(codes)
 
 
 IDENTITY = ("person", "slot")

@@ -16,12 +16,13 @@ from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI, Pairs, shown
 from headcount.files import read_toml
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
-from headcount.population import Source
+from headcount.population import Population, Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
 from headcount.release.layout import FileFormat, FileLayout, MarginNames
+from headcount.schema.roles import ANYBODY, NO_ROLES, Attacker, Roles
 from headcount.storage import storage_at
-from headcount.typed import from_table, located, shaping, to_table
+from headcount.typed import from_table, given, located, shaping, to_table
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
@@ -160,12 +161,15 @@ class ComparisonConfig:
                      the comparison, and they are compared too
         case         further ways to protect
         run          the run of the config, if it has one: names the ledger
+        roles, attacker   as in a run
     """
 
     population: Source
     mechanism: tuple[PreTabular | PostTabular, ...] = ()
     case: tuple[ConfigCase, ...] = ()
     run: RunSettings | None = None
+    roles: Roles = NO_ROLES
+    attacker: Attacker = ANYBODY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +185,8 @@ class Config:
         release      how files of somebody else's release are read, for ``evaluate --release``
         case         other ways to protect the same people, which ``headcount compare`` tries
         choice       which of them was chosen, and why: a note
+        roles        which attribute is age, sex, race, origin or household, for attacks
+        attacker     what somebody may know of people, and would like to learn
     """
 
     population: Source
@@ -191,6 +197,8 @@ class Config:
     release: ForeignFiles = field(default_factory=ForeignFiles)
     case: tuple[ConfigCase, ...] = ()
     choice: ConfigChoice | None = None
+    roles: Roles = NO_ROLES
+    attacker: Attacker = ANYBODY
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -269,6 +277,7 @@ def load_comparison(path: Path) -> ComparisonConfig:
         mechanism=_parts("mechanism", data.get("mechanism", []), source=source),
         case=_cases(data.get("case", []), source=source),
         run=None if run is None else from_table(RunSettings, run, source=source, place="run"),
+        **_meaning(data, source),
     )
     steps = [*made.mechanism, *(step for one in made.case for step in one.mechanism)]
     return _from_folder(_agreed(made, steps), path)
@@ -285,6 +294,26 @@ def load_population(path: Path) -> Source:
     """The population that a file names; it may be a config, of which nothing else is read."""
     data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
     return located(_population(data, source), path.absolute().parent)
+
+
+def load_people(path: Path) -> Population:
+    """The people of a whole config, with what their attributes mean."""
+    config = load_config(path)
+    return config.population.read().meaning(config.roles, config.attacker, source=str(path))
+
+
+def load_meaning(path: Path) -> tuple[Roles, Attacker]:
+    """What the attributes of a population mean, as the config beside it says."""
+    data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
+    said = _meaning(data, source)
+    return said["roles"], said["attacker"]
+
+
+def _meaning(data: Mapping[str, Any], source: str) -> dict[str, Any]:
+    return {
+        key: from_table(cls, data.get(key, {}), source=source, place=key)
+        for key, cls in (("roles", Roles), ("attacker", Attacker))
+    }
 
 
 def load_foreign(path: Path) -> ForeignFiles:
@@ -312,10 +341,17 @@ def read_config(data: Any, *, source: str, settings: type[RunSettings] = RunSett
     run = from_table(settings, _given(data, "run", source), source=source, place="run")
     cases = _cases(data.get("case", []), source=source)
     foreign = from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
-    choice = _choice(data, source)
+    choice, meaning = _choice(data, source), _meaning(data, source)
     try:
         made = Config(
-            population=population, run=run, release=foreign, case=cases, choice=choice, **parts
+            population=population,
+            run=run,
+            release=foreign,
+            case=cases,
+            choice=choice,
+            roles=meaning["roles"],
+            attacker=meaning["attacker"],
+            **parts,
         )
     except ConfigError as error:
         of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
@@ -449,6 +485,7 @@ def config_to_json(config: Config) -> str:
     tables: dict[str, Any] = {
         "population": {"kind": config.population.kind, **to_table(config.population)},
         "run": to_table(config.run),
+        **{key: one for key in ("roles", "attacker") if (one := given(getattr(config, key)))},
     }
     for key in LISTS:
         tables[key] = [{"name": one.name, **to_table(one)} for one in getattr(config, key)]

@@ -12,6 +12,7 @@ from headcount.config.estimate import EstimateConfig, MeasurementsTable
 from headcount.config.load import LISTS, Config, ConfigCase, ConfigChoice, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.release.foreign import ForeignFiles
+from headcount.schema.roles import Attacker, Roles
 from headcount.typed import PRESET, hidden_keys, presets, to_table
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,6 +38,8 @@ def config_schema() -> dict[str, Any]:
         "run": RunSettings,
         "release": ForeignFiles,
         "choice": ConfigChoice,
+        "roles": Roles,
+        "attacker": Attacker,
         "measurements": MeasurementsTable,
     }
     inputs += [((key, ""), "validation", TypeAdapter(cls)) for key, cls in others.items()]

@@ -69,7 +69,9 @@ class Truth:
         """The same as far as a release tells it: its attributes, and its levels, made ones too."""
         places, own = release.geography.levels, self.counts.geography.levels
         same = self.counts.level == release.geography.leaf and set(places) <= set(own)
-        if self.counts.schema == release.schema and same:
+        meant = (self.counts.schema.roles, self.counts.schema.attacker)
+        as_meant = meant == (release.schema.roles, release.schema.attacker)
+        if self.counts.schema == release.schema and same and as_meant:
             return self
         return replace(
             self,

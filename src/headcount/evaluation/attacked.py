@@ -26,7 +26,13 @@ from numpy.typing import ArrayLike
 from headcount.arrays import Flags, Ints
 from headcount.attacks import ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.reconstruction import Rebuilt
-from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.attacks.records import (
+    Features,
+    Records,
+    known_names,
+    learnt_names,
+    records_of,
+)
 from headcount.attacks.reidentification import Matches
 from headcount.errors import InputError
 from headcount.evaluation.part import Part, TruePeople
@@ -41,7 +47,6 @@ from headcount.evaluation.reidentified import (
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
-from headcount.tabulate.codings import find_attribute
 
 IdentityRule = Literal["slot", "person", "value"]
 IDENTITY_RULES: tuple[IdentityRule, ...] = get_args(IdentityRule)
@@ -115,8 +120,8 @@ class RecordsAgree(Attacked):
         """How records are rebuilt and compared."""
         return (
             f"{self.words} Records agree with the truth one to one within a unit: "
-            "on sex, age, race and origin (*exact*), with the age bin in place of the age "
-            "(*binned*), or on sex and age as far as the tables distinguish them "
+            f"on {', '.join(self.attributes)} (*exact*), with the age bin in place of the age "
+            "(*binned*), or as far as the tables distinguish what is known "
             "(*distinguished*); as a percentage of people. Records are *certain* if all sets of "
             "records that fit have them, as far as was proved; they can be wrong all the same "
             "where people were moved before tables were made. A record that agrees is not yet a "
@@ -203,8 +208,7 @@ def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgr
 
 def _attributes(claims: Claims) -> tuple[str, ...]:
     """What records are compared by."""
-    found = (find_attribute(claims.schema, role) for role in (*KNOWN, *LEARNT))
-    return tuple(attribute.name for attribute in found if attribute is not None)
+    return (*known_names(claims.schema), *learnt_names(claims.schema))
 
 
 def _with_people(table: pl.DataFrame) -> pl.DataFrame:

@@ -38,6 +38,7 @@ from headcount.report.model import (
     gather_provenance,
 )
 from headcount.report.notebook import shown
+from headcount.schema.roles import Attacker, Roles
 from headcount.tabulate import Counts
 
 
@@ -178,7 +179,7 @@ def evaluate(
     truth = Truth.of(truth)
     if is_foreign(release):
         release = read_foreign(release, truth.counts.schema, truth.counts.geography)
-    release = known_release(release)
+    release = _as_meant(known_release(release), truth)
     truth = truth.on(release)
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
@@ -216,8 +217,9 @@ def attack(
     The adversary knows where everybody lives, the attributes that the attack says it knows, and the
     settings by which counts of tables were changed, where the truth side knows how.
     """
-    release = known_release(release).unweighted()
-    truth = Truth.of(truth).on(release)
+    truth = Truth.of(truth)
+    release = _as_meant(known_release(release), truth).unweighted()
+    truth = truth.on(release)
     release = _with_settings(release, truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
         raise InputError(
@@ -234,6 +236,21 @@ def attack(
     if other is not None and isinstance(finding, Attacked):
         return replace(finding, beside=_made(release, truth, other, engine))
     return finding
+
+
+def _as_meant(release: Release, truth: Truth) -> Release:
+    """A release with what the truth side says of its attributes, as far as it has them."""
+    said, schema = truth.counts.schema, release.schema
+    names = set(schema.names)
+    attacker = Attacker(
+        knows=tuple(name for name in said.attacker.knows if name in names),
+        sensitive=tuple(name for name in said.attacker.sensitive if name in names),
+    )
+    kept = {name: role for name, role in said.roles if role.attribute in names}
+    meant = replace(schema, roles=Roles(**kept) if kept else schema.roles, attacker=attacker)
+    if (meant.roles, attacker) == (schema.roles, schema.attacker):
+        return release
+    return replace(release, domain=replace(release.domain, schema=meant))
 
 
 def _made(release: Release, truth: Truth, kind: Attack, engine: Engine | None) -> Finding:

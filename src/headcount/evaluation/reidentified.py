@@ -2,10 +2,11 @@
 
     precision = confirmed / putative
 
-A putative match is *confirmed* if person, block, sex, age bin, race and Hispanic origin are those
-of the person in truth. Rates are over the rows of the adversary's file, which is made from the
-truth here: a perfect one, or one like a commercial file. Each is shown beside two guesses on the
-same matches, which need no record of anybody: the mode of the block, and a draw from its shares.
+A putative match is *confirmed* if person, block, what is known (sex, age bin) and what is learnt
+(race, Hispanic origin) are those of the person in truth. Rates are over the rows of the adversary's
+file, which is made from the truth here: a perfect one, or one like a commercial file. Each is shown
+beside two guesses on the same matches, which need no record of anybody: the mode of the block, and
+a draw from its shares.
 Statistical inference is not a privacy violation: what a release gives away is what exceeds the
 guesses, above all for people who are unlike their neighbours.
 
@@ -36,7 +37,6 @@ from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.population import Population
-from headcount.schema.schema import Schema
 from headcount.tabulate.codings import find_attribute
 
 PERFECT, COMMERCIAL = "perfect", "commercial-like"
@@ -119,22 +119,19 @@ def commercial_attacker(
     moved = np.flatnonzero(rng.random(len(held)) < quality.wrong_block)
     block[moved] = _other_address(truth.block, block[moved], geography, quality.within, rng)
     schema = truth.features.schema
-    sexes, ages = (_size(schema, role) for role in ("sex", "age"))
-    sex, age = np.divmod(truth.key[held], ages)
-    if sexes > 1:
-        swapped = rng.random(len(held)) < quality.wrong_sex
-        sex = np.where(swapped, (sex + 1) % sexes, sex)
-    if ages > 1:
-        off = rng.random(len(held)) < quality.wrong_age
-        age = np.where(off, _other_age(age, ages, quality.furthest, rng), age)
-    return KnownPeople(
-        name=COMMERCIAL, features=truth.features, person=held, block=block, key=sex * ages + age
-    )
-
-
-def _size(schema: Schema, role: str) -> int:
-    attribute = find_attribute(schema, role)
-    return 1 if attribute is None else attribute.size
+    known = truth.features.known
+    split = np.unravel_index(truth.key[held], [one.size for one in known])
+    codes = {one.name: code.astype(np.int64) for one, code in zip(known, split, strict=True)}
+    for role in ("sex", "age"):  # draws are in this order, whatever the order of attributes
+        attribute = find_attribute(schema, role)
+        if attribute is None or attribute.name not in codes or attribute.size < 2:
+            continue
+        wrong = quality.wrong_sex if role == "sex" else quality.wrong_age
+        off, own, size = rng.random(len(held)) < wrong, codes[attribute.name], attribute.size
+        other = (own + 1) % size if role == "sex" else _other_age(own, size, quality.furthest, rng)
+        codes[attribute.name] = np.where(off, other, own)
+    key = truth.features.key_of(codes)
+    return KnownPeople(name=COMMERCIAL, features=truth.features, person=held, block=block, key=key)
 
 
 def _other_address(

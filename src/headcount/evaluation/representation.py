@@ -24,9 +24,11 @@ from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.frames import LevelTable
 from headcount.report.figures import Axis, Control, line_chart
-from headcount.report.finding import Finding
+from headcount.report.finding import Finding, Support
 from headcount.report.model import Column, Figure
+from headcount.schema import Schema
 from headcount.tabulate import Counts, Query
+from headcount.tabulate.codings import find_attribute
 
 MU = 1e-4
 MINORITY = 0.1
@@ -62,21 +64,45 @@ class Representation(Metric):
 
     name = "representation"
     order = 20
-    supports = staticmethod(
-        needs(publishes_counts, attributes=("hispanic", "race"), below_the_whole=True)
-    )
     smoothing: float = MU
     minority_below: float = MINORITY
     under: float = UNDER
 
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Counts by race and origin, or by what a schema says to be sensitive."""
+        if (found := needs(publishes_counts, below_the_whole=True)(release, truth)) and not _groups(
+            release.schema
+        ):
+            return Support("the schema has no attribute race and hispanic ([roles] race, origin)")
+        return found
+
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Every metric at every level below the whole, by size of area."""
+        by = _groups(release.schema)
+        query = HISPANIC_BY_RACE if by == ("hispanic", "race") else Query(" x ".join(by), by)
         levels = release.geography.levels[1:]
         tables = [
-            _represent(truth.counts, release.table(level), level=level, by=self, bands=SIZE_BANDS)
+            _represent(
+                truth.counts,
+                release.table(level),
+                level=level,
+                query=query,
+                by=self,
+                bands=SIZE_BANDS,
+            )
             for level in progress(levels, what="Representation", total=len(levels))
         ]
-        return _Represented(table=pl.concat(tables), by=self, levels=levels)
+        names = " and ".join(by)
+        return _Represented(table=pl.concat(tables), by=self, levels=levels, groups=names)
+
+
+def _groups(schema: Schema) -> tuple[str, ...]:
+    """Attributes that groups are made of: what is sensitive, or else origin and race; or none."""
+    if schema.attacker.sensitive:
+        return schema.attacker.sensitive
+    found = [find_attribute(schema, role) for role in ("hispanic", "race")]
+    names = tuple(one.name for one in found if one is not None)
+    return names if len(names) == len(found) else ()
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -94,11 +120,12 @@ class _Represented(Finding):
 
     by: Representation
     levels: tuple[str, ...]
+    groups: str
 
     def explain(self) -> str:
         """What the three metrics are."""
         return (
-            "People are grouped by Hispanic origin and race, area by area. *Divergence* is the "
+            f"People are grouped by {self.groups}, area by area. *Divergence* is the "
             "Kullback-Leibler divergence of the released shares of an area from the true ones, "
             f"smoothed by {self.by.smoothing:g}, in nats: 0 where the shares agree. *Squared "
             "error* is the mean over groups of (released - exact)², in people squared. *Groups "

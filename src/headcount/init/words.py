@@ -26,6 +26,13 @@ def _lists() -> dict[str, list[str]]:
 
 
 _LISTS = _lists()
+
+
+def role_words(name: str) -> list[str]:
+    """Words that say what an attribute, or a level of it, is: "age", "sex", "female", "over"."""
+    return _LISTS.get(f"role_{name}", [])
+
+
 PLACES, CODES_OF_PLACES = _LISTS["places"], _LISTS["codes_of_places"]
 
 

@@ -11,9 +11,12 @@ from headcount.errors import InputError
 from headcount.files import write_text_atomic
 from headcount.init.attributes import Chosen
 from headcount.init.decide import Draft
+from headcount.init.roles import proposed_roles
 from headcount.population.formats.kinds import KNOWN
 from headcount.population.tables import header_of
 from headcount.population.text_files import PLAIN, Beside
+from headcount.privacy import Ledger
+from headcount.privacy.ledger import declared_total
 
 HEAD = """\
 # Written by `headcount init` from a look at {file}. It runs as it is:
@@ -43,11 +46,18 @@ def stem_of(name: str) -> str:
     return name[: len(name) - len(ending)] or name if ending else name
 
 
-def write_draft(made: Draft, config: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
-    """Write the config and what it names; files that exist are not overwritten unasked."""
+def write_draft(
+    made: Draft, config: Path, *, overwrite: bool = False, keep_account: bool = True
+) -> tuple[Path, ...]:
+    """Write the config and what it names; files that exist are not overwritten unasked.
+
+    A ledger that is there already stays, with all that was spent. Without ``keep_account`` none
+    is made or named: whoever has one adds it to the config.
+    """
     stem = config.name.removesuffix(".toml")
     units, schema = config.with_name(f"{stem}.units.csv"), config.with_name(f"{stem}.schema.toml")
-    files = {config: _config(made, config, units, schema), units: _units(made)}
+    text = _config(made, config, units, schema, keep_account=keep_account)
+    files = {config: text, units: _units(made)}
     if made.cells is not None:
         files[schema] = _schema(made)
     for path in files:
@@ -58,10 +68,34 @@ def write_draft(made: Draft, config: Path, *, overwrite: bool = False) -> tuple[
     config.parent.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():
         write_text_atomic(path, text)
-    return tuple(files)
+    return (*files, _ledger(made)) if keep_account else tuple(files)
 
 
-def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
+def _ledger(made: Draft) -> Path:
+    """The ledger beside the data, made if there is none, in which they are declared."""
+    ledger, dataset = _ledger_of(made)
+    book = Ledger.open(ledger) if ledger.exists() else Ledger.create(ledger)
+    if dataset not in {one.name for one in book.datasets()}:
+        book.declare(dataset, total=declared_total(epsilon=made.epsilon, rho="", unit=_unit(made)))
+    return ledger
+
+
+def _ledger_of(made: Draft) -> tuple[Path, str]:
+    """The ledger beside the data, and the name that they have there.
+
+    It is named after the file of data: another config of the same people has the same ledger.
+    """
+    source = made.look.path
+    assert isinstance(source, Path)
+    return source.with_name(f"{source.name}.ledger.sqlite"), stem_of(source.name)
+
+
+def _unit(made: Draft) -> str:
+    """Whose loss is stated: one count alone does not move when a record changes."""
+    return "change-one" if made.all_attributes else "add-remove"
+
+
+def _config(made: Draft, config: Path, units: Path, schema: Path, *, keep_account: bool) -> str:
     out = f"runs/{config.name.removesuffix('.toml')}"
     head = HEAD.format(file=made.look.path.name, config=config.name, out=out)
     notes = "".join(f"#   {note}\n" for note in made.notes)
@@ -74,9 +108,36 @@ def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
         *_attributes(made),
         _cells(made),
         _mechanism(made),
-        _lines("[run]", _said(f"out = {_text(out)}", "publish release/ in it, never internal/")),
+        _roles(made),
+        _run(made, config, out, keep_account=keep_account),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _roles(made: Draft) -> str:
+    """Which attributes are which, and how to say what an attacker knows."""
+    lines = []
+    for name, role in proposed_roles(tuple(made.all_attributes)):
+        codes = f", codes = {_table(dict(role.codes))}" if role.codes else ""
+        named = _text(role.attribute)
+        lines.append(f"{name} = {{ attribute = {named}{codes} }}" if codes else f"{name} = {named}")
+    if not lines:
+        return ""
+    said = "# [attacker] says what else is known of people, and what is sensitive (docs/attacks.md)"
+    return _lines(_said("[roles]", "which is which, for attacks: no count changes"), *lines, said)
+
+
+def _run(made: Draft, config: Path, out: str, *, keep_account: bool) -> str:
+    where = _said(f"out = {_text(out)}", "publish release/ in it, never internal/")
+    if not keep_account:
+        return _lines("[run]", where)
+    ledger, dataset = _ledger_of(made)
+    return _lines(
+        "[run]",
+        where,
+        _said(f"ledger = {_path(ledger, config)}", "adds up what all releases of these data lose"),
+        _said(f"dataset = {_text(dataset)}", "headcount ledger show says what is left"),
+    )
 
 
 def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
@@ -261,7 +322,7 @@ def _mechanism(made: Draft) -> str:
         _said('name = "topdown"', "noise at every level, then counts that add up"),
         _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
     ]
-    if not made.all_attributes:  # one count alone does not move when a record changes
+    if not made.all_attributes:
         lines.append(_said('unit = "add-remove"', "one person more or less"))
     lines.append("# Measured are the total, each attribute and all their combinations (cells), at")
     lines.append("# every level; headcount check says how far off each will be, in people.")

@@ -24,6 +24,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.spine import Areas
 from headcount.schema import Attribute, Schema
+from headcount.schema.roles import ANYBODY, NO_ROLES, Attacker, Roles, refuse_roles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,6 +311,17 @@ class Population:
     def schema(self) -> Schema:
         """The schema of the domain."""
         return self.domain.schema
+
+    def meaning(
+        self, roles: Roles, attacker: Attacker = ANYBODY, *, source: str = "population"
+    ) -> Population:
+        """The same people, with what their attributes mean and what of them is sensitive."""
+        if (roles, attacker) == (NO_ROLES, ANYBODY):
+            return self
+        levels = {one.name: one.levels for one in self.schema.attributes}
+        refuse_roles(levels, roles, attacker, source=source)
+        schema = replace(self.schema, roles=roles, attacker=attacker)
+        return replace(self, domain=replace(self.domain, schema=schema))
 
     @property
     def geography(self) -> Geography:

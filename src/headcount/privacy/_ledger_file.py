@@ -187,6 +187,11 @@ class OverspendError(PrivacyError):
             f"{_denomination(dataset.total)} requested {figure(requested)}, remaining "
             f"{figure(remaining)}, difference {figure(self.difference)}{how}, "
             f"when {dataset.total.unit.phrase}"
+            + (
+                ". Before anything is spent headcount ledger init may declare another total"
+                if remaining == dataset.total.amount
+                else ""
+            )
         )
 
 
@@ -398,6 +403,16 @@ def insert_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
             "at": dataset.declared_at,
         },
     )
+
+
+def replace_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
+    """Another total of a dataset on which nothing was ever recorded, in one transaction."""
+    for verb in ("update", "delete"):
+        connection.execute(f"DROP TRIGGER dataset_no_{verb}")
+    connection.execute("DELETE FROM dataset WHERE name = ?", (dataset.name,))
+    insert_dataset(connection, dataset)
+    for guard in _guards("dataset"):
+        connection.execute(guard)
 
 
 def all_datasets(connection: sqlite3.Connection) -> dict[str, Dataset]:

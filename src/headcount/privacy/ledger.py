@@ -88,7 +88,10 @@ class Ledger:
         return books.is_ledger(path)
 
     def declare(self, name: str, *, total: Loss) -> Dataset:
-        """Declare a dataset and the most that may ever be lost on it; a total never changes."""
+        """Declare a dataset and the most that may ever be lost on it.
+
+        A total never changes once anything was recorded on it.
+        """
         if not name or name != name.strip():
             raise PrivacyError(
                 f"dataset name: found {name!r}, expected a name without spaces at either end"
@@ -100,10 +103,13 @@ class Ledger:
             if known is None:
                 books.insert_dataset(connection, declared)
                 return declared
+            if known.total != total and not books.spends_on(connection, name):
+                books.replace_dataset(connection, declared)
+                return declared
         if known.total != total:
             raise PrivacyError(
                 f"dataset {name!r}: found a total of {total}, expected the declared total of "
-                f"{known.total}: a total is declared once"
+                f"{known.total}: a total stands once something is recorded on it"
             )
         return known
 

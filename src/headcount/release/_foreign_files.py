@@ -243,7 +243,7 @@ def read_ppmf(
         attribute = find_attribute(schema, role)
         column = next((one for one in columns if one in upper), None)
         if attribute is not None and column is not None:
-            found[attribute.name] = (column, _levels(attribute, role, column, str(path)))
+            found[attribute.name] = (column, _levels(schema, attribute, role, column, str(path)))
     names = tuple(name for name in schema.names if name in found)
     used = [*PLACE, *(found[name][0] for name in names)]
     counted = _alike(path, lines.with_row_index("row"), used)
@@ -268,9 +268,11 @@ def read_ppmf(
     return _entries(path, counted, geography.leaf, names, unit, cell, row, problems, words)
 
 
-def _levels(attribute: Attribute, role: str, column: str, source: str) -> dict[str, int]:
+def _levels(
+    schema: Schema, attribute: Attribute, role: str, column: str, source: str
+) -> dict[str, int]:
     """The number of the level of each value of a column."""
-    atoms = level_atoms(attribute, role)
+    atoms = level_atoms(schema, attribute, role)
     if isinstance(atoms, str):
         raise InputError(
             source,

@@ -43,7 +43,9 @@ from headcount.release.published import (
 from headcount.release.release import CountsRelease, Release, TablesRelease
 from headcount.release.sheets import DICTIONARY, Sheet, described, long_levels, sheets_of
 from headcount.schema import Attribute, Schema, impossible
+from headcount.schema.roles import NO_ROLES, Roles
 from headcount.tabulate.counts import sparse_counts
+from headcount.typed import from_table, given
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -451,6 +453,7 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
         "structural_zeros": [
             {name: list(levels) for name, levels in zero} for zero in schema.structural_zeros
         ],
+        **({"roles": given(schema.roles)} if schema.roles != NO_ROLES else {}),
     }
 
 
@@ -459,6 +462,7 @@ def schema_from_json(data: Mapping[str, Any]) -> Schema:
     return Schema(
         tuple(Attribute(name, tuple(levels)) for name, levels in data["attributes"]),
         tuple(impossible(zero) for zero in data["structural_zeros"]),
+        from_table(Roles, data.get("roles", {}), source="schema", place="roles"),
     )
 
 

@@ -4,7 +4,8 @@ So that a config which leaves the ledger out, or names a fresh one, does not go 
 that was put back from a backup and has forgotten what was spent since. Every file of data has its
 own, with an entry for each dataset that it was released under, and so has the ledger: for data that
 lie elsewhere, or in no file. All notes of a folder are read, so that one file knows of spends on
-another.
+another. Data that are released without any ledger have a note that names none: the second such
+release gets a warning.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ def refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) ->
     Nor may another ledger beside it have the same dataset, nor this one be an older copy, which
     would give back what was spent since.
     """
-    if data is not None and (known := _read(_note_of(data))) is not None:
+    if data is not None and (known := _read(_note_of(data))) is not None and known.ledger:
         _refuse_another(_note_of(data), known, ledger, next(iter(known.datasets)))
     if ledger is None:
         return
     for place, known in _notes(data):
-        if dataset in known.datasets:
+        if known.ledger and dataset in known.datasets:
             _refuse_another(place, known, ledger, dataset)
     for place, known in _notes(data, ledger.path):
         if known.identity == ledger.identity:
@@ -121,6 +122,26 @@ def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
     noted = {dataset: _Spends(len(runs), runs[-1] if runs else "")}
     for place in (_note_of(file) for file in (data, ledger.path) if file is not None):
         _write(place, _LedgerNote(str(ledger.path), ledger.identity, noted))
+
+
+def note_without_ledger(data: Path | None, run_id: str) -> None:
+    """Note a release that no ledger knows of, and warn if there was one before of the same file."""
+    if data is None:
+        return
+    place = _note_of(data)
+    known = _read(place)
+    before = _Spends() if known is None else known.datasets.get("", _Spends())
+    if before.last_run == run_id:
+        return
+    if before.spends:
+        log.warning(
+            "%s: %d released before without a ledger. What each release loses adds up, and nobody "
+            "keeps account: headcount ledger init, then ledger and dataset under [run] "
+            "(docs/privacy.md)",
+            data,
+            before.spends,
+        )
+    _write(place, _LedgerNote("", "", {"": _Spends(before.spends + 1, run_id)}))
 
 
 def _write(place: Path, note: _LedgerNote) -> None:

@@ -34,7 +34,7 @@ from headcount.config.attack_files import (
     read_true_people,
     rows_of_release,
 )
-from headcount.config.load import load_config
+from headcount.config.load import load_people
 from headcount.engines import EngineName
 from headcount.errors import ConfigError, InputError, RunError, brief
 from headcount.evaluation.attacked import linked_frame, matches_frame, rebuilt_frame
@@ -318,7 +318,7 @@ def open_difference(
         )
     scoring: tuple[_Scoring[Slivers], ...] = ()
     if truth is not None:
-        people = load_config(truth).population.read()
+        people = load_people(truth)
         counts = tabulate(people)
         scoring = (
             _Scoring(
@@ -392,7 +392,7 @@ def _load_truth(path: Path, features: Features, geography: Geography) -> _TrueRe
     if path.suffix != ".toml":
         ids, records = read_true_people(path, features, geography)
         return _TrueRecords(records, ids, False)
-    people = load_config(path).population.read()
+    people = load_people(path)
     if people.schema != features.schema:
         raise InputError(
             str(path), found="a population on another schema", expected="the release's schema"

@@ -198,7 +198,10 @@ def compare_run(
     """
     config = load_comparison(config_file)
     finished = _finished_releases(settings, config.run)
-    data = Tabulated.of(config.population.read())
+    people = config.population.read().meaning(
+        config.roles, config.attacker, source=str(config_file)
+    )
+    data = Tabulated.of(people)
     # Data that were public and no longer are would else leave the whole report in the public half.
     shown = {**settings.identity(), "public": data.population.public}
     made_from = {"made_from": comparison_digest(config).hex(), "data": data.digest.hex()}

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import polars as pl
 
-from headcount.config.load import config_digest, load_foreign, load_measures, load_population
+from headcount.config.load import (
+    config_digest,
+    load_foreign,
+    load_meaning,
+    load_measures,
+    load_population,
+)
 from headcount.engines import EngineName
 from headcount.errors import RunError
 from headcount.evaluation import Truth
@@ -118,7 +124,7 @@ def evaluate_files(
             "confidential as the truth"
         )
     people = load_population(truth)
-    population = people.read(progress)
+    population = people.read(progress).meaning(*load_meaning(truth), source=str(truth))
     release = read_foreign(
         files,
         population.schema,

@@ -38,7 +38,7 @@ from headcount.run._beforehand import (
     refuse_too_large,
     rehearse,
 )
-from headcount.run._note import leave_note, refuse_unrecorded
+from headcount.run._note import leave_note, note_without_ledger, refuse_unrecorded
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.run.engines import engine_named
 from headcount.tabulate import Counts
@@ -168,7 +168,7 @@ def _read(config: Config, mechanism: Chain) -> Population:
             with suppress(OSError):
                 folder.rmdir()
     domain = replace(read.domain, plugin=POPULATIONS.outside(config.population))
-    return replace(read, domain=domain)
+    return replace(read, domain=domain).meaning(config.roles, config.attacker)
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:
@@ -314,6 +314,8 @@ def _make(
         leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)
         leave_note(config.population.data_file, ledger, config.run.dataset)
+    elif not prepared.public:
+        note_without_ledger(config.population.data_file, facts.run_id)
     noise = KeyedNoise(key, mechanism.name, data.digest, config_digest(config))
     measured = directory.release / MEASUREMENTS
     context = Context(

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError, did_you_mean, one_of
 from headcount.fields import ReadValue
+from headcount.schema.roles import ANYBODY, NO_ROLES, Attacker, Roles
 
 Steps = tuple[tuple[int, int], ...]
 """Levels by household size, ((size, level), ...): that level from that size on, until the next."""
@@ -250,11 +251,14 @@ class Schema:
     """Attributes in order; a cell is one combination of their levels, numbered row by row.
 
     A schema without attributes has one cell, the total. Structural zeros are combinations that
-    are impossible by definition, known to everyone: they get no noise and hold nobody.
+    are impossible by definition, known to everyone: they get no noise and hold nobody. What
+    attributes mean (``roles``), and what of them is sensitive, is for attacks and shipped tables.
     """
 
     attributes: tuple[Attribute, ...] = ()
     structural_zeros: tuple[Combination, ...] = ()
+    roles: Roles = field(default=NO_ROLES, compare=False, repr=False)
+    attacker: Attacker = field(default=ANYBODY, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

@@ -25,8 +25,14 @@ TOTAL_LABEL = "total"
 OWN = "levels"
 """The coding of any attribute by its own levels, whose atoms these are."""
 OLDEST = 130
-NAMES = {"age": ("age", "voting_age"), "hispanic": ("hispanic", "cenhisp")}
+NAMES = {
+    "age": ("age", "voting_age"),
+    "hispanic": ("hispanic", "cenhisp"),
+    "household": ("household_size",),
+}
 """Names that a schema may give to an attribute; others go by their own."""
+_WORDS = {"sex": ("male", "female"), "hispanic": ("hispanic", "not_hispanic")}
+"""What shipped tables call the levels of some roles."""
 YEARS = {"under_18": "0-17", "18_and_over": "18+", "minor": "0-17", "adult": "18+"}
 SIX = ("white", "black", "aian", "asian", "nhpi", "other")
 """Races as the 2010 census has them; "other" is some other race."""
@@ -172,31 +178,44 @@ def years(label: str) -> frozenset[int] | None:
     return frozenset(range(first, last + 1))
 
 
-def level_atoms(attribute: Attribute, role: str) -> tuple[Atoms, ...] | str:
-    """The atoms of each level of a schema's attribute, or why they are unknown."""
+def level_atoms(schema: Schema, attribute: Attribute, role: str) -> tuple[Atoms, ...] | str:
+    """The atoms of each level of a schema's attribute, or why they are unknown.
+
+    Where the schema says that the attribute plays the role its codes may mean other words.
+    """
+    said, words = schema.roles.of(role), attribute.levels
+    if told := said is not None and said.attribute == attribute.name:
+        words = tuple(said.word(level) for level in words)
     if role == "age":
-        spans = {level: years(level) for level in attribute.levels}
-        if strange := [level for level, span in spans.items() if span is None]:
-            return f"age level {strange[0]!r} is not a year or a span of years"
-        return tuple(span for span in spans.values() if span is not None)
+        spans = [(word, years(word)) for word in words]
+        if strange := [word for word, span in spans if span is None]:
+            return f"{attribute.name} level {strange[0]!r} is not a year or a span of years"
+        return tuple(span for _, span in spans if span is not None)
     if role == "race":
-        if attribute.levels == tuple(str(code) for code in range(1, 64)):
-            return tuple(frozenset({code}) for code in range(1, 64))
-        sets = []
-        for name in ("seven", "alone"):
-            groups = codings()["race", name].layers[0]
-            sets.append(tuple(label for label, _ in groups))
-            if attribute.levels == sets[-1]:
-                return tuple(atoms for _, atoms in groups)
-        return (
-            "race levels are neither the codes 1-63 nor one of two sets of 7 groups ("
-            f"{'; '.join(', '.join(one) for one in sets)})"
-        )
-    return tuple(frozenset({level}) for level in attribute.levels)
+        return _atoms_of_races(words, attribute.name, told=told)
+    known = _WORDS.get(role, words) if told else words
+    if strange := [word for word in words if word not in known]:
+        return f"{attribute.name} has {strange[0]!r}, and tables know {' and '.join(known)}"
+    return tuple(frozenset({word}) for word in words)
+
+
+def _atoms_of_races(words: tuple[str, ...], name: str, *, told: bool) -> tuple[Atoms, ...] | str:
+    if words == tuple(str(code) for code in range(1, 64)):
+        return tuple(frozenset({code}) for code in range(1, 64))
+    sets = [dict(codings()["race", one].layers[0]) for one in ("seven", "alone")]
+    for groups in sets:
+        if words == tuple(groups) or (told and set(words) <= set(groups)):
+            return tuple(groups[word] for word in words)
+    return (
+        f"{name} levels are neither the codes 1-63 nor one of two sets of 7 groups ("
+        f"{'; '.join(', '.join(one) for one in sets)})"
+    )
 
 
 def find_attribute(schema: Schema, role: str) -> Attribute | None:
-    """The schema's attribute that plays a role."""
+    """The schema's attribute that plays a role: as it is said, else by its name."""
+    if (said := schema.roles.of(role)) is not None:
+        return schema.attribute(said.attribute)
     for name in NAMES.get(role, (role,)):
         if name in schema.names:
             return schema.attribute(name)

@@ -20,7 +20,8 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError, one_of
 from headcount.files import read_toml
 from headcount.geography import Geography
-from headcount.schema import Recode, Schema
+from headcount.schema import Attribute, Recode, Schema
+from headcount.schema.roles import Roles
 from headcount.schema.schema import first_repeated
 from headcount.tabulate.codings import (
     OWN,
@@ -92,11 +93,11 @@ class PublishedTable:
 
     def supports(self, schema: Schema) -> _TableSupport:
         """Can this schema make the table? If not, the reason."""
-        return _support(self, schema)
+        return _support(self, schema, schema.roles)
 
     def on(self, schema: Schema) -> TableCells:
         """The cells of the table for a population of this schema."""
-        return _cells(self, schema)
+        return _cells(self, schema, schema.roles)
 
     def of(self, counts: Any, schema: Schema) -> Any:
         """The table (units x table cells, sparse) from counts (units x cells of the schema)."""
@@ -109,6 +110,13 @@ class PublishedTable:
         if self.lowest == "block" and self.lowest not in geography.levels:
             return geography.levels  # down to the leaf, whatever its name
         return geography.levels[: geography.depth(self.lowest) + 1]
+
+
+def own_table(by: Sequence[str], *, name: str = "", lowest: str = "block") -> PublishedTable:
+    """A user's own table by some attributes as they are; of everybody if there are none."""
+    title = " by ".join(by) or "people"
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = tuple((attribute, ()) for attribute in by)
+    return PublishedTable(OWN_PRODUCT, name or title, title, lowest, axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +189,7 @@ class TableCells:
 
 
 @cache
-def _support(table: PublishedTable, schema: Schema) -> _TableSupport:
+def _support(table: PublishedTable, schema: Schema, roles: Roles) -> _TableSupport:
     if table.counts == HOUSING:
         return _TableSupport(False, f"{table.name} counts homes: it is made from living quarters")
     axes, universe = [], []
@@ -209,7 +217,7 @@ def _first_possible(
     attribute = find_attribute(schema, role)
     if attribute is None:
         return f"the schema has no attribute {role!r}"
-    levels = level_atoms(attribute, role)
+    levels = level_atoms(schema, attribute, role)
     if isinstance(levels, str):
         return levels
     reasons = []
@@ -234,22 +242,28 @@ def _across(
     return None
 
 
+def _shown(schema: Schema, coding: Coding) -> Attribute | None:
+    """The attribute that a coding is of: by its own name, or by the role that it plays."""
+    own = coding.name == OWN
+    return schema.attribute(coding.role) if own else find_attribute(schema, coding.role)
+
+
 def _member(schema: Schema, coding: Coding, groups: Sequence[Atoms]) -> Ints:
     """0/1 (levels of the attribute x groups)."""
-    attribute = find_attribute(schema, coding.role)
+    attribute = _shown(schema, coding)
     assert attribute is not None  # a table is made only on a schema that supports it
     levels: tuple[Atoms, ...] | str
     if coding.name == OWN:
         levels = tuple(frozenset({level}) for level in attribute.levels)
     else:
-        levels = level_atoms(attribute, coding.role)
+        levels = level_atoms(schema, attribute, coding.role)
     if isinstance(levels, str):
         raise ValueError(levels)
     return np.array([[int(level <= group) for group in groups] for level in levels], dtype=np.int64)
 
 
 def _recode(schema: Schema, coding: Coding) -> Recode:
-    attribute = find_attribute(schema, coding.role)
+    attribute = _shown(schema, coding)
     assert attribute is not None  # the table was made on this schema
     groups = coding.layers[0]
     member = _member(schema, coding, [atoms for _, atoms in groups]).astype(bool)
@@ -261,7 +275,8 @@ def _recode(schema: Schema, coding: Coding) -> Recode:
 
 
 @cache
-def _cells(table: PublishedTable, schema: Schema) -> TableCells:
+def _cells(table: PublishedTable, schema: Schema, roles: Roles) -> TableCells:
+    # Roles are no part of what makes two schemas equal: kept by them too.
     support = table.supports(schema)
     if not support:
         raise InputError(
@@ -288,7 +303,7 @@ def _cells(table: PublishedTable, schema: Schema) -> TableCells:
         family=family[shown],
         relations=relations,
         place=np.flatnonzero(shown),
-        full=None if shown.all() else _cells(replace(table, within=()), schema),
+        full=None if shown.all() else _cells(replace(table, within=()), schema, roles),
     )
 
 
@@ -326,7 +341,7 @@ def _matrix(schema: Schema, support: _TableSupport) -> Any:
     for attribute in schema.attributes:
         part = np.ones((attribute.size, 1), dtype=np.int64)
         for number, coding in enumerate(support.axes):
-            if find_attribute(schema, coding.role) is attribute:
+            if _shown(schema, coding) is attribute:
                 part = _member(schema, coding, [atoms for _, atoms in coding.groups])
                 if coding.overlapping:  # the total is of what is counted, not of people
                     part[:, 0] = part[:, 1:].sum(axis=1)
