@@ -34,7 +34,7 @@ from headcount.arrays import Floats, Ints
 from headcount.domain import Domain
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run.intervals import IntervalFacts, ends, interval_pieces
+from headcount.run.intervals import IntervalFacts
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Query, every_cell
 from headcount.topdown.from_measurements import estimate_from, start_from
@@ -42,6 +42,7 @@ from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
 from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
 from headcount.topdown.linear.variances import AnswerVariances
+from headcount.topdown.place_estimates import ends, interval_pieces
 
 QUICK = {"replicates": 40, "share": 0.005}
 LOSSES: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -150,7 +150,7 @@ def test_bounds_that_the_tables_do_not_show_are_refused(made: Path):
 def test_a_release_of_other_places_than_the_measurements_is_refused(made: Path):
     start = start_from(made / "plain/release/measurements")
     release = hc.protect(VILLAGE, ALONE, seed=1)
-    with pytest.raises(InputError, match="other places or attributes than the measurements have"):
+    with pytest.raises(InputError, match="other places than the measurements have"):
         hc.errors_of(release, start)
 
 

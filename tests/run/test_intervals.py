@@ -15,7 +15,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.release import CountsRelease
-from headcount.run.intervals import ends, interval_pieces, intervals
+from headcount.run.intervals import intervals
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts
 from headcount.topdown.from_measurements import (
@@ -25,6 +25,7 @@ from headcount.topdown.from_measurements import (
 )
 from headcount.topdown.linear import estimate
 from headcount.topdown.mechanism import TopDown
+from headcount.topdown.place_estimates import ends, interval_pieces
 from tests.topdown import test_topdown_spine as spine
 from tests.topdown.small import (
     OCCUPIED,

@@ -15,17 +15,18 @@ from scipy.sparse import csr_array
 
 import headcount as hc
 from headcount.domain import Domain
+from headcount.evaluation.error_report import FEW_UNITS
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import silent
-from headcount.run import error_report
-from headcount.run.error_report import PART, SQUARES, Made, _measured_squares, _with_measured
-from headcount.run.intervals import interval_pieces
+from headcount.run.error_report import _with_measured
 from headcount.tabulate import TOTAL, every_cell
+from headcount.topdown import rerun
 from headcount.topdown.answers import Answers
 from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
 from headcount.topdown.linear import matrices
-from headcount.topdown.rerun import nudged
+from headcount.topdown.place_estimates import interval_pieces
+from headcount.topdown.rerun import PART, SQUARES, Made, _measured_squares, _nudged
 from tests.topdown import test_topdown_spine as spine
 from tests.topdown.small import keyed, zcdp
 
@@ -106,10 +107,12 @@ def test_measurements_tell_the_true_errors(published: Published):
 def test_without_how_the_release_follows_its_answers_errors_come_out_wrong(published: Published):
     noise = KeyedNoise(RunKey.from_seed(1), "nudges", b"", b"")
     queries = [every_cell(SCHEMA)]
-    moved = [nudged(published.start, noise, run=run, part=PART) for run in range(3)]
+    moved = [_nudged(published.start, noise, run=run, part=PART) for run in range(3)]
     as_is = (published.start, published.release)
     followed, rigid = (
-        _measured_squares(as_is, [(one, made(one)) for one in moved], queries)["square"][0]
+        _measured_squares(as_is, [(one, made(one)) for one in moved], queries, few=FEW_UNITS)[
+            "square"
+        ][0]
         for made in (estimate_from, lambda _: published.release)
     )
     assert followed == pytest.approx(published.true["cells"], rel=0.3)
@@ -120,7 +123,7 @@ def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ):
     noise = KeyedNoise(RunKey.from_seed(1), "nudges", b"", b"")
-    moved = nudged(published.start, noise, run=0, part=PART)
+    moved = _nudged(published.start, noise, run=0, part=PART)
     made = (published.start, published.release), (moved, estimate_from(moved))
     read: list[int] = []
     values = Answers.values
@@ -132,15 +135,13 @@ def test_answers_are_read_for_all_queries_at_once_and_say_the_same_as_for_each(
 
     with monkeypatch.context() as patch:
         patch.setattr(Answers, "values", counted)
-        found = _measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)])
+        found = _measured_squares(made[0], made[1:], [TOTAL, every_cell(SCHEMA)], few=FEW_UNITS)
     assert sum(read) == 2 * TRACTS  # up, and down again
     assert found.height == 2
     _agrees_with_intervals(found, made)
 
 
-def test_along_a_spine_errors_are_those_of_published_places(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_along_a_spine_errors_are_those_of_published_places(tmp_path: Path):
     """Of leaves, and of towns, which the spine has in parts."""
     mechanism, counts = spine.along(zcdp("1/200")), spine.people()
     context = Context(measurements=tmp_path)
@@ -150,11 +151,10 @@ def test_along_a_spine_errors_are_those_of_published_places(
     beside = mechanism.publications()["measurements"]
     beside.write(release, tmp_path, quarters=None, progress=silent)
     start = start_from(tmp_path)
-    moved = nudged(start, keyed(2), run=0, part=PART)
+    moved = _nudged(start, keyed(2), run=0, part=PART)
     made = (start, release), (moved, estimate_from(moved))
-    monkeypatch.setattr(error_report, "FEW_UNITS", 3)
     queries = [*mechanism.marginals, every_cell(counts.schema)]
-    found = _measured_squares(made[0], made[1:], queries)
+    found = _measured_squares(made[0], made[1:], queries, few=3)
     assert set(found["level"]) == {"town", counts.geography.leaf}
     _agrees_with_intervals(found, made)
 
@@ -181,7 +181,7 @@ def test_what_least_squares_cannot_take_together_is_not_asked_and_the_report_say
     published: Published, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(matrices, "MOST_TOGETHER", 0)
-    monkeypatch.setattr("headcount.run.error_report._nudged", None)  # known before that work
+    monkeypatch.setattr("headcount.topdown.rerun._nudged", None)  # known before that work
     found = hc.errors_of(published.release, published.start, runs=2)
     assert "found" not in found.without_measurements
     assert "1 combinations of levels that they tell apart" in found.notes()
@@ -222,7 +222,7 @@ def test_where_whole_numbers_hide_how_a_release_follows_the_reruns_are_believed(
     assert (row["measured"], row["best_by"]) == (None, "reruns")
     assert row["best"] == pytest.approx(np.sqrt(true), rel=0.1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(error_report, "LEAST_MOVE", 0.0)
+        patch.setattr(rerun, "LEAST_MOVE", 0.0)
         without = _rows(hc.errors_of(release, start, runs=2).table, "cells")
     assert without["measured"] > 1.2 * row["best"]  # so far off would they be
 
@@ -232,7 +232,7 @@ def test_a_little_noise_is_added_to_every_answer_and_to_nothing_else(published: 
     start, units = published.start, range(TRACTS)
     before = start.answers.values("tract", "cells", units)
     one, again, other = (
-        nudged(start, noise, run=run, part=PART).answers.values("tract", "cells", units) - before
+        _nudged(start, noise, run=run, part=PART).answers.values("tract", "cells", units) - before
         for run in (0, 0, 1)
     )
     law = start.answers.planned["tract", "cells"].law
@@ -241,7 +241,9 @@ def test_a_little_noise_is_added_to_every_answer_and_to_nothing_else(published: 
     assert (one != other).any()
     assert np.var(one / PART) == pytest.approx(law.variance, rel=0.1)
     few, cell = np.arange(0, TRACTS, 7), np.full(len(range(0, TRACTS, 7)), 4)
-    picked = nudged(start, noise, run=0, part=PART).answers.picker("tract", few)("cells", few, cell)
+    picked = _nudged(start, noise, run=0, part=PART).answers.picker("tract", few)(
+        "cells", few, cell
+    )
     assert (picked == (before + one)[few, 4]).all()
 
 
@@ -249,12 +251,12 @@ def test_another_release_and_too_many_answers_are_not_asked(
     published: Published, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     noise = KeyedNoise(RunKey.from_seed(9), "topdown", b"", b"")
-    again = estimate_from(nudged(published.start, noise, run=0, part=1.0))
+    again = estimate_from(_nudged(published.start, noise, run=0, part=1.0))
     found = hc.errors_of(again, published.start, runs=2)
     assert "lead to another release" in found.without_measurements
     assert "lead to another release" in caplog.text
     assert found.table["measured"].null_count() == found.table.height
-    monkeypatch.setattr(error_report, "MOST_ANSWERS", 100)
+    monkeypatch.setattr(rerun, "MOST_ANSWERS", 100)
     found = hc.errors_of(published.release, published.start, runs=2)
     assert "more than 100 answers" in found.notes()
 

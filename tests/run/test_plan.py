@@ -49,7 +49,7 @@ def topdown(**keys: Any) -> TopDown:
     )
 
 
-def with_changes(settings: TopDown, changes: Mapping[str, str]) -> TopDown:
+def _with_changes(settings: TopDown, changes: Mapping[str, str]) -> TopDown:
     return settings.on(DOMAIN).what_if({key: Fraction(value) for key, value in changes.items()})
 
 
@@ -151,24 +151,24 @@ def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
 
 
 def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
-    changed = with_changes(topdown(), {"levels.level_1": "0.65"})
+    changed = _with_changes(topdown(), {"levels.level_1": "0.65"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 10),
         "level_1": Fraction(13, 20),
         "level_2": Fraction(1, 4),
     }
-    queries = with_changes(topdown(), {"queries.cells": "0.75"})
+    queries = _with_changes(topdown(), {"queries.cells": "0.75"})
     assert dict(queries.query_shares) == {
         "total": Fraction(1, 10),
         "sex": Fraction(3, 20),
         "cells": Fraction(3, 4),
     }
-    assert with_changes(topdown(), {"epsilon": "2"}).epsilon == 2
+    assert _with_changes(topdown(), {"epsilon": "2"}).epsilon == 2
 
 
 def test_every_share_that_is_named_is_as_it_was_asked_for() -> None:
     changes = {"levels.whole": "0.4", "levels.level_1": "0.4", "rho": "2"}
-    changed = with_changes(topdown(), changes)
+    changed = _with_changes(topdown(), changes)
     assert changed.rho == 2
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(2, 5),
@@ -176,14 +176,14 @@ def test_every_share_that_is_named_is_as_it_was_asked_for() -> None:
         "level_2": Fraction(1, 5),
     }
     own = topdown(level_queries={"whole": {"sex": "1/4", "total": "1/4", "cells": "1/2"}})
-    queries = with_changes(own, {"queries.cells": "0.3", "queries.sex": "0.6"})
+    queries = _with_changes(own, {"queries.cells": "0.3", "queries.sex": "0.6"})
     expected = {"total": Fraction(1, 10), "sex": Fraction(3, 5), "cells": Fraction(3, 10)}
     assert dict(queries.query_shares) == dict(dict(queries.level_queries)["whole"]) == expected
 
 
 def test_all_shares_can_be_named_if_they_add_up_to_1() -> None:
     named = {"levels.whole": "0.1", "levels.level_1": "0.1", "levels.level_2": "0.8"}
-    changed = with_changes(topdown(), named)
+    changed = _with_changes(topdown(), named)
     assert [share for _, share in changed.level_shares or ()] == [
         Fraction(1, 10),
         Fraction(1, 10),
@@ -203,7 +203,7 @@ def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None
 
 
 def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() -> None:
-    changed = with_changes(topdown(levels="equal"), {"levels.level_1": "1/2"})
+    changed = _with_changes(topdown(levels="equal"), {"levels.level_1": "1/2"})
     assert dict(changed.level_shares or ()) == {
         "whole": Fraction(1, 4),
         "level_1": Fraction(1, 2),
@@ -281,31 +281,31 @@ def test_a_goal_about_one_query_serves_it() -> None:
             "found 'sampling' before 'topdown'",
         ),
         (
-            lambda: with_changes(topdown(), {"levels.county": "0.5"}),
+            lambda: _with_changes(topdown(), {"levels.county": "0.5"}),
             "found 'levels.county'",
         ),
         (
-            lambda: with_changes(topdown(), {"levels.whole": "1"}),
+            lambda: _with_changes(topdown(), {"levels.whole": "1"}),
             "expected a share between 0 and 1",
         ),
         (
-            lambda: with_changes(topdown(), {"shares": "1"}),
+            lambda: _with_changes(topdown(), {"shares": "1"}),
             "expected rho, epsilon, levels.NAME",
         ),
         (
-            lambda: with_changes(topdown(), {"levels.whole": "0.4", "levels.level_1": "0.6"}),
+            lambda: _with_changes(topdown(), {"levels.whole": "0.4", "levels.level_1": "0.6"}),
             "found levels with shares that add up to 1, expected less than 1, which leaves "
             "something for 'level_2'",
         ),
         (
-            lambda: with_changes(
+            lambda: _with_changes(
                 topdown(level_queries={"whole": {"sex": "1/2", "cells": "1/2"}}),
                 {"queries.sex": "0.3", "queries.cells": "0.3"},
             ),
             "found queries at whole with shares that add up to 3/5, expected exactly 1",
         ),
         (
-            lambda: with_changes(topdown(), {"rho": "1", "epsilon": "1"}),
+            lambda: _with_changes(topdown(), {"rho": "1", "epsilon": "1"}),
             "found rho and epsilon, expected one of them",
         ),
         (

@@ -15,7 +15,7 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.solve.mip import SolverError
 from headcount.tabulate import Query
-from headcount.topdown._bounds import read_bounds
+from headcount.topdown._bounds import _read_bounds
 from headcount.topdown._tighten import STEPS, contradiction
 from headcount.topdown.choices import Grouping, Invariant, QuartersBounds, RecodedQuery, TableBounds
 from headcount.topdown.mechanism import TopDown
@@ -64,7 +64,7 @@ def table(folder, rows, *, header="county,age,low,high", name="ages.csv", **othe
 
 
 def read(bounds, query=AGE):
-    return read_bounds(bounds, query, SCHEMA, VILLAGE)
+    return _read_bounds(bounds, query, SCHEMA, VILLAGE)
 
 
 def test_rows_in_any_order_become_units_by_groups(tmp_path):
@@ -83,7 +83,7 @@ def test_parquet_and_numbers_work_as_well(tmp_path):
     frame.write_parquet(tmp_path / "ages.parquet")
     file = tmp_path / "ages.parquet"
     bounds = TableBounds(query="age", level="county", file=file, public=True)
-    low, high = read_bounds(bounds, AGE, SCHEMA, VILLAGE)
+    low, high = _read_bounds(bounds, AGE, SCHEMA, VILLAGE)
     assert low.tolist() == [[1, 4], [2, 5], [3, 0]]
     assert (high == 9).all()
 
@@ -162,7 +162,7 @@ def test_a_column_with_two_meanings_is_refused(tmp_path):
     schema = Schema((Attribute("low", ("a", "b")),))
     bounds = table(tmp_path, ["county0,a,0,1"], query="low")
     with pytest.raises(InputError, match=r"column 'low': found two columns of that name"):
-        read_bounds(bounds, Query("low", ("low",)), schema, VILLAGE)
+        _read_bounds(bounds, Query("low", ("low",)), schema, VILLAGE)
 
 
 def test_a_changed_table_is_refused(tmp_path):

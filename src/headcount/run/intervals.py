@@ -1,34 +1,16 @@
 """Intervals for any count, from published measurements alone.
 
-The best linear estimate of a count (``linear/estimate.py``) is unbiased, and its standard deviation
-follows from the noise, so that
-
-    estimate - z deviation  <=  count  <=  estimate + z deviation
-
-in a share ``confidence`` of cases, where z is the quantile of the normal law. Counts are whole and
-not negative: ends are rounded inwards and cut at 0, which loses no count. An interval stands beside
-a released count and is not centred on it: a release was pressed into whole numbers that add up,
-and its own error has another law. Counts that are known to be 0 are shown as 0. Estimates use
-structural zeros, whose answers say nothing more (``components.py`` there), but not what is known of
-single places, such as that no facility of a kind stands there: its noisy answers are taken as they
-are, with the noise that they have.
-
-Intervals of a level are made a few units at a time, so that no level needs to fit in memory.
+How they are worked out: ``topdown/place_estimates.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
-from headcount.arrays import Floats
 from headcount.config.estimate import load_estimate
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.files import take_name, temporary_beside
@@ -37,9 +19,8 @@ from headcount.release import CountsRelease
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import MANIFEST, check_files, read_stored, release_folder
 from headcount.schema import load_schema
-from headcount.topdown.accuracy import EXACT
 from headcount.topdown.from_measurements import PublishedStart, start_from
-from headcount.topdown.place_estimates import Estimated, MeasuredTree, PlaceEstimates
+from headcount.topdown.place_estimates import interval_pieces
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,10 +76,6 @@ def _release(folder: Path, start: PublishedStart) -> CountsRelease | None:
     return found if isinstance(found, CountsRelease) else None
 
 
-NEARLY = 1e-9
-"""Ends that miss a whole number by less are on it: exact counts come from sums of floats."""
-
-
 def intervals(
     release: PublishedStart | Path | str,
     areas: str | Sequence[NamedArea],
@@ -133,90 +110,6 @@ def intervals(
         start, beside = published_start(Path(start))
     pieces = interval_pieces(start, areas, query, confidence=confidence, release=beside)
     return pl.concat(pieces)
-
-
-def interval_pieces(
-    start: PublishedStart,
-    areas: str | Sequence[NamedArea],
-    query: str,
-    *,
-    confidence: Fraction | str | float = "9/10",
-    release: CountsRelease | None = None,
-) -> Iterator[pl.DataFrame]:
-    """The same table in pieces, of a few places each.
-
-    where
-        release   what was made from these measurements, or published with them
-    """
-    reach = NormalDist().inv_cdf((1 + _confidence(confidence)) / 2)
-    if not areas:
-        raise ConfigError("intervals", found="no level and no areas", expected="one or the other")
-    measured = MeasuredTree(start, query)
-    places = PlaceEstimates(measured, release, [query])
-    found = places.of_level(areas) if isinstance(areas, str) else places.of_areas(areas)
-    return map(_Tables(measured, reach).of, found)
-
-
-def _confidence(given: Fraction | str | float) -> float:
-    try:
-        share = float(Fraction(given))
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        share = 0.0
-    if not 0 < share < 1:
-        raise ConfigError(
-            "intervals", place="confidence", found=str(given), expected="a share between 0 and 1"
-        )
-    return share
-
-
-class _Tables:
-    """Tables of intervals of one query."""
-
-    def __init__(self, measured: MeasuredTree, reach: float) -> None:
-        self._query, self._reach = measured.query, reach
-        attributes = measured.asked.attributes(measured.schema)
-        rows = list(product(*(one.levels for one in attributes)))
-        self._labels = {one.name: [row[k] for row in rows] for k, one in enumerate(attributes)}
-
-    def of(self, found: Estimated) -> pl.DataFrame:
-        """One row for each place and answer."""
-        import polars as pl
-
-        possible = found.possible
-        deviation = np.where(possible, np.sqrt(found.variance[self._query]), 0.0)
-        estimate = np.where(possible, found.estimate, 0.0)
-        low, high = ends(estimate, deviation, self._reach)
-        told, answers = np.isfinite(deviation), estimate.shape[1]
-        known = np.where(possible, np.where(deviation < EXACT, "exact", ""), "zero")
-        columns: dict[str, object] = {"place": np.repeat(found.names, answers)}
-        columns |= {name: np.tile(one, len(found.names)) for name, one in self._labels.items()}
-        numbers: Mapping[str, Floats] = {
-            "estimate": estimate,
-            "deviation": deviation,
-            "low": low,
-            "high": high,
-        }
-        columns |= {
-            name: np.where(told | (name == "low"), values, np.nan).reshape(-1)
-            for name, values in numbers.items()
-        }
-        columns["known"] = known.reshape(-1)
-        if found.released is not None:
-            columns["released"] = found.released.reshape(-1)
-        whole = [pl.col("low").cast(pl.Int64), pl.col("high").cast(pl.Int64)]
-        return pl.DataFrame(columns, nan_to_null=True).with_columns(whole)
-
-
-def ends(estimate: Floats, deviation: Floats, reach: float) -> tuple[Floats, Floats]:
-    """Ends of intervals: whole numbers of 0 or more, the high one infinite without a deviation.
-
-    An interval between two whole numbers becomes the one that is nearest to the estimate.
-    """
-    low = np.ceil(estimate - reach * deviation - NEARLY)
-    high = np.floor(estimate + reach * deviation + NEARLY)
-    between, nearest = low > high, np.rint(estimate)
-    low, high = np.where(between, nearest, low), np.where(between, nearest, high)
-    return np.maximum(low, 0.0), np.maximum(high, 0.0)
 
 
 FORMATS = (".csv", ".parquet")

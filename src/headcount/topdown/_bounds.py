@@ -218,7 +218,7 @@ def table_bounds(
     leaf = next(iter(counts.values()))
     query, geography = settings.query(bounds.query), leaf.geography
     levels = at_or_above(bounds.level, counts)
-    low, high = read_bounds(bounds, query, leaf.schema, geography)
+    low, high = _read_bounds(bounds, query, leaf.schema, geography)
     made = {bounds.level: [Restriction(query, low, high)]}
     for level in reversed(levels[:-1]):
         low, high = sum_bounds(low, high, geography.children_start(level))
@@ -226,7 +226,7 @@ def table_bounds(
     return made
 
 
-def read_bounds(
+def _read_bounds(
     bounds: TableBounds, query: Query, schema: Schema, geography: Geography
 ) -> tuple[Ints, Ints]:
     """Low and high of every unit and group (units x groups).

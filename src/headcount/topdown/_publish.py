@@ -70,7 +70,7 @@ _SHAPE = pa.list_(pa.field("element", pa.int32(), nullable=False))
 _ABOUT_QUERY = (("geocode", pa.string()), ("query_name", pa.string()), ("query_shape", _SHAPE))
 
 
-def columns_of(table: str, schema: Schema) -> pa.Schema:
+def _columns_of(table: str, schema: Schema) -> pa.Schema:
     """The columns of one of the tables; the last are the attributes."""
     own: tuple[pa.Field, ...]
     if table == ANSWERS:
@@ -107,7 +107,7 @@ def _answer_rows(
     columns["variance"] = np.full(len(codes), 0.0 if law is None else law.variance)
     plb = None if loss is None else float(loss.amount)
     columns["plb"] = pa.repeat(pa.scalar(plb, pa.float64()), len(codes))
-    return _table(columns, columns_of(ANSWERS, schema))
+    return _table(columns, _columns_of(ANSWERS, schema))
 
 
 def _constraint_rows(
@@ -134,7 +134,7 @@ def _constraint_rows(
         columns["sign"] = pa.repeat(sign, len(rows))
         flat = pa.array(some.reshape(-1), mask=~bounded[rows].reshape(-1))
         columns["value"] = _lists(flat, some.shape)
-        yield _table(columns, columns_of(CONSTRAINTS, schema))
+        yield _table(columns, _columns_of(CONSTRAINTS, schema))
 
 
 def described(
@@ -170,7 +170,7 @@ def _together_rows(joint: JointTotals, codes: NDArray[np.str_], schema: Schema) 
     columns = _about(TOTAL, f"{TOTAL.name}{KEPT}", codes, schema)
     columns["sign"] = pa.repeat(EXACT, len(codes))
     columns["value"] = _lists(pa.array(joint.total), (len(codes), 1))
-    return _table(columns, columns_of(CONSTRAINTS, schema))
+    return _table(columns, _columns_of(CONSTRAINTS, schema))
 
 
 def _noise(noise: PlannedNoise) -> dict[str, Any]:
@@ -313,7 +313,7 @@ class _PartTask:
             return
         with whole_files(*paths) as streams, ExitStack() as stack:
             for name, stream in zip(wanted, streams, strict=True):
-                form = columns_of(name, self.schema).with_metadata(about)
+                form = _columns_of(name, self.schema).with_metadata(about)
                 options: dict[str, Any] = {"compression": "zstd"}
                 # Ranges of the answers say nothing; those of names let a reader skip row groups.
                 options["write_statistics"] = ["geocode", "query_name"]
@@ -370,7 +370,7 @@ def refuse_same_names(schema: Schema, geography: Geography) -> None:
                 expected="another name for the level",
             )
     for table in (ANSWERS, CONSTRAINTS):
-        if twice := first_repeated(columns_of(table, schema).names):
+        if twice := first_repeated(_columns_of(table, schema).names):
             raise InputError(
                 "measurements",
                 place=f"column {twice!r}",

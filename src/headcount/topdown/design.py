@@ -205,7 +205,7 @@ class TopDownDesign(Design):
 
     def what_if(self, amounts: Mapping[str, Fraction]) -> TopDown:
         """With another loss, or other shares of levels and queries."""
-        return with_changes(self, amounts)
+        return _with_changes(self, amounts)
 
     def suggested(
         self, goal: Goal, wanted: Mapping[tuple[str, str], float] | None = None
@@ -311,7 +311,7 @@ PARTS = 100_000
 """Suggested shares are rounded to parts of this."""
 
 
-def with_changes(design: TopDownDesign, amounts: Mapping[str, Fraction]) -> TopDown:
+def _with_changes(design: TopDownDesign, amounts: Mapping[str, Fraction]) -> TopDown:
     """Settings with another loss, or other shares of some levels or queries and less for the rest.
 
     ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: every named share is as it says, and

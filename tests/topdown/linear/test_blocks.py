@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.arrays import Floats
-from headcount.topdown.linear.components import invariant_blocks
+from headcount.topdown.linear.components import _invariant_blocks
 
 
 def _hidden(seed: int) -> tuple[list[Floats], list[int]]:
@@ -35,7 +35,7 @@ def test_blocks_are_apart_are_left_by_no_matrix_and_are_everything():
     taken_apart = 0
     for seed in range(120):
         matrices, sizes = _hidden(seed)
-        found = invariant_blocks(matrices, sum(sizes))
+        found = _invariant_blocks(matrices, sum(sizes))
         every = np.hstack(found)
         assert every.shape == (sum(sizes), sum(sizes)), seed
         assert every.T @ every == pytest.approx(np.eye(sum(sizes)), abs=1e-6), seed

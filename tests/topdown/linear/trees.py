@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,24 +39,26 @@ def cases(draw: st.DrawFn) -> Case:
     """Recodes, structural zeros, units without answers, exact queries, and unequal noise within a
     level."""
     schema = draw(_schemas())
-    asked = [every_cell(schema), Query("total"), *draw(_marginals(schema))]
-    queries = {}
-    for query in asked:
-        rows = query.matrix(schema).toarray().T.astype(float)
-        queries[query.name] = rows[rows.sum(axis=1) > 0]
+    marginals = draw(_marginals(schema))
     parents = [np.zeros(0, dtype=np.int32)]
     for _ in range(draw(st.integers(0, 2))):
         above = len(parents[-1]) or 1
         many = draw(st.lists(st.integers(1, 3), min_size=above, max_size=above))
         parents.append(np.repeat(np.arange(above, dtype=np.int32), many))
-    levels = [draw(_noise(list(queries), len(one) or 1)) for one in parents]
-    return Case(
-        schema,
-        Components.of(schema, asked),
-        queries,
-        {query.name: query for query in asked},
-        NoiseTree(parents, levels),
-    )
+    names = [CELLS, "total", *(query.name for query in marginals)]
+    levels = [draw(_noise(names, len(one) or 1)) for one in parents]
+    return case_of(schema, marginals, NoiseTree(parents, levels))
+
+
+def case_of(schema: Schema, marginals: Sequence[Query], tree: NoiseTree) -> Case:
+    """A tree in which all cells, their total and some marginals are asked for."""
+    asked = [every_cell(schema), Query("total"), *marginals]
+    queries = {}
+    for query in asked:
+        rows = query.matrix(schema).toarray().T.astype(float)
+        queries[query.name] = rows[rows.sum(axis=1) > 0]
+    by_name = {query.name: query for query in asked}
+    return Case(schema, Components.of(schema, asked), queries, by_name, tree)
 
 
 @st.composite

@@ -31,7 +31,7 @@ impossible with other levels of other attributes, so that a combination of atoms
 whole or not at all, and what is impossible is left out of every component: its matrices lose these
 rows and columns. Contrasts of different atoms may leave out different ones; then they are
 components of their own. In the end a component is taken apart where none of its matrices needs all
-of it (``invariant_blocks``): fewer queries ask about contrasts than about evens.
+of it (``_invariant_blocks``): fewer queries ask about contrasts than about evens.
 
 For nested noisy answers over a tree see Hay et al. (2010), Boosting the accuracy of differentially
 private histograms through consistency; Cumings-Menon (2024), Full-information estimation for
@@ -209,7 +209,7 @@ class Components:
         return tuple(
             Component(contrasts, possible, basis, copies)
             for (contrasts, possible), copies in self._products().items()
-            for basis in invariant_blocks(
+            for basis in _invariant_blocks(
                 [self._product(query, contrasts, possible) for query in self.groups], sum(possible)
             )
         )
@@ -356,7 +356,7 @@ def _groups(query: Query, schema: Schema) -> tuple[Ints, ...]:
     return tuple(found)
 
 
-def invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
+def _invariant_blocks(matrices: Sequence[Floats], size: int) -> list[Floats]:
     """Orthonormal bases (size x dimension) of invariant subspaces that add up to all of it.
 
     An eigenvector of a random sum of the matrices, and all that the matrices make of it and of each

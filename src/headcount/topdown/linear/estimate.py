@@ -27,7 +27,13 @@ import numpy as np
 from headcount.arrays import Floats, Ints, scratch_file
 from headcount.tabulate import Query
 from headcount.topdown.linear.components import Component, Components
-from headcount.topdown.linear.matrices import complement, largest, pseudo_inverse, spanned
+from headcount.topdown.linear.matrices import (
+    complement,
+    largest,
+    least_moves,
+    pseudo_inverse,
+    spanned,
+)
 from headcount.topdown.linear.noise_tree import NoiseTree
 from headcount.topdown.linear.tree import ComponentErrors, alike
 
@@ -389,5 +395,5 @@ class _Estimator:
         inverse = pseudo_inverse(apart.T @ of_sums, scale=largest(covariance))
         rest = (target - start @ basis) @ (basis.T @ apart)
         start = start + np.einsum("uij,ucj->uci", of_sums @ inverse, rest)
-        moved: Floats = start + (target - start @ basis) @ np.linalg.pinv(of_unknown).T @ unknown.T
+        moved: Floats = start + (target - start @ basis) @ least_moves(of_unknown).T @ unknown.T
         return moved

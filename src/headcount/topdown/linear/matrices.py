@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.arrays import Floats
+from headcount.arrays import Flags, Floats
 from headcount.errors import ConfigError
 from headcount.processes import gib, memory_limit
 
@@ -93,7 +93,7 @@ class Known:
             return self
         of_b, of_a = exact.T @ self.unknown, exact.T @ self.known
         left, sizes, right = np.linalg.svd(of_b)
-        rank = int((sizes > NOTHING * max(1.0, sizes.max(initial=0.0))).sum())
+        rank = int(_something(sizes).sum())
         found = self.unknown @ right[:rank].T
         known = self.known - found @ ((left[:, :rank].T @ of_a) / sizes[:rank, None])
         rows = (left[:, rank:].T @ of_a).T  # r x rest: these sums of a are 0
@@ -202,7 +202,22 @@ def complement(directions: Floats) -> Floats:
 def spanned(directions: Floats) -> Floats:
     """An orthonormal basis of what some directions span."""
     left, sizes, _ = np.linalg.svd(directions, full_matrices=False)
-    return left[:, sizes > NOTHING * max(1.0, sizes.max(initial=0.0))]
+    return left[:, _something(sizes)]
+
+
+def _something(sizes: Floats) -> Flags:
+    """Which singular values, of what was made from numbers around 1, are no rounding errors of 0.
+
+    Against 1, not against the largest alone: where all of them are 0, the largest is one as well.
+    """
+    return np.asarray(sizes > NOTHING * max(1.0, sizes.max(initial=0.0)))
+
+
+def least_moves(directions: Floats) -> Floats:
+    """The pseudo-inverse (Moore and Penrose) of what exact sums say of unknown directions."""
+    left, sizes, right = np.linalg.svd(directions, full_matrices=False)
+    some = _something(sizes)
+    return np.asarray((right[some].T / sizes[some]) @ left[:, some].T)
 
 
 def _inverse(matrix: Floats, scale: Floats) -> tuple[Floats, Floats]:
