@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,6 +130,17 @@ class Client:
         }
         body = urlencode({FIELD: self.studio.keys.form, **form})
         return self.send("POST", self.target(path), sent, body)
+
+    def check(self, config: str) -> Answer:
+        """The page that a check leads to, however long the check takes."""
+        assert self.post("/run/check", config=config).at.startswith("/run/confirm?")
+        self.checked(config)
+        return self.get("/run/confirm", config=config)
+
+    def checked(self, config: str) -> None:
+        """Wait until a check has ended."""
+        while self.studio.confirmations.checking(config):
+            time.sleep(0.01)
 
     def form(self, path: str, action: str, **query: Any) -> dict[str, str]:
         """The fields of a form on a page."""

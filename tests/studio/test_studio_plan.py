@@ -311,7 +311,7 @@ def test_markup_in_names_of_attributes_places_and_methods_is_text(client: Client
     case = f'[[case]]\nname = "{evil}"\n[case.mechanism]\nname = "rounding"\nbase = 5\n'
     (root / "odd.toml").write_text(text + case)
     # No file of a release can be named so: the last of these says that.
-    client.post("/run/check", config="odd.toml")
+    client.check("odd.toml")
     for path, status in (("/data", 200), ("/plan", 200), ("/run/confirm", 422)):
         page = client.get(path, config="odd.toml")
         assert page.status == status

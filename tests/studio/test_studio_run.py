@@ -53,16 +53,8 @@ def confirmation(page: Answer) -> str:
     return found[1]
 
 
-def check(client: Client) -> Answer:
-    """The page that a check leads to."""
-    assert client.post("/run/check", config=NAME).at == f"/run/confirm?config={NAME}"
-    while client.studio.confirmations.checking(NAME):
-        time.sleep(0.01)
-    return client.get("/run/confirm", config=NAME)
-
-
 def confirm(client: Client) -> str:
-    return confirmation(check(client))
+    return confirmation(client.check(NAME))
 
 
 def wait(client: Client, name: str = NAME) -> str:
@@ -88,7 +80,7 @@ def unfinished(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_confirmation_names_dataset_loss_and_remainder_and_no_true_count(client: Client):
-    text = check(client).text
+    text = client.check(NAME).text
     assert '<th scope="row">Dataset</th><td>census</td>' in text
     assert '<th scope="row">Left now</th><td>epsilon 1.5</td>' in text
     assert '<th scope="row">Left after this run</th><td><strong>epsilon 0.5</strong></td>' in text
@@ -108,8 +100,7 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     odd = "-my $(touch x) 'config'.toml"  # no command takes it for an option, or for a command
     (root / NAME).rename(root / odd)
     client.post("/run/check", config=odd)
-    while client.studio.confirmations.checking(f"./{odd}"):
-        time.sleep(0.01)
+    client.checked(f"./{odd}")
     page = client.get("/run/confirm", config=odd)
     once = confirmation(page)
     with ThreadPoolExecutor(20) as pool:
@@ -143,7 +134,7 @@ def test_a_spend_clicked_many_times_at_once_is_one_run_and_one_spend(client: Cli
     # A ledger that has too little left refuses the next run before anything is drawn.
     path = client.studio.folder.root / NAME
     path.write_text(path.read_text().replace('"runs/people"', '"runs/second"'))
-    refused = check(client)
+    refused = client.check(NAME)
     assert refused.status == 422
     assert "the release would exceed the declared total" in refused.text
     assert "once" not in refused.text
@@ -196,7 +187,7 @@ def test_a_run_that_broke_off_is_offered_to_be_resumed_without_a_second_spend(
     assert ledger(client).balance("census").spent == 1
     assert "Resume" in client.get("/").text
     assert "A run was started here and is not finished" in client.get("/run", config=NAME).text
-    page = check(client)
+    page = client.check(NAME)
     assert "its loss is in the ledger already and is not spent again" in page.text
     assert "Resume the run</button>" in page.text
 
@@ -214,7 +205,7 @@ def test_a_run_that_can_never_complete_is_given_up_with_a_reason(
 
 def test_data_that_cannot_be_read_are_refused_before_a_confirmation(client: Client):
     (client.studio.folder.root / "people.csv").write_text("a;b\n1;2\n")
-    page = check(client)
+    page = client.check(NAME)
     assert page.status == 422
     assert "cannot run as it is" in page.text
 
@@ -224,7 +215,7 @@ def test_a_confirmation_reads_nothing_and_is_of_what_was_checked(
 ):
     again = f"/run?config={NAME}"
     assert client.get("/run/confirm", config=NAME).at == again
-    assert check(client).status == 200
+    assert client.check(NAME).status == 200
 
     def reads(*_arguments: object, **_named: object) -> None:
         raise AssertionError("the people were read")
@@ -262,8 +253,7 @@ def test_a_check_that_takes_long_shows_that_it_is_at_work_and_leads_to_what_it_f
     assert "Stop the run" not in page
     assert "hx-redirect" not in client.get("/progress", config=NAME, what="check").headers
     go_on.set()
-    while client.studio.confirmations.checking(NAME):
-        time.sleep(0.01)
+    client.checked(NAME)
     led = client.get("/progress", config=NAME, what="check").headers["hx-redirect"]
     assert led == client.target("/run/confirm", config=NAME)
     assert "Spend epsilon 1 of census and run" in client.get("/run/confirm", config=NAME).text
@@ -277,7 +267,7 @@ def test_a_fault_of_a_check_is_said_without_its_numbers(
         raise ValueError("4711 people")
 
     monkeypatch.setattr("headcount.studio.confirm.prepare_run", broken)
-    page = check(client)
+    page = client.check(NAME)
     assert page.status == 422
     assert "a fault of headcount itself (ValueError)" in page.text
     assert not re.search(r"\b4711\b", page.text)  # not as part of a digest
@@ -288,7 +278,7 @@ def test_a_fault_of_a_check_is_said_without_its_numbers(
 def test_a_seeded_run_is_confirmed_as_not_private_and_subtracts_nothing(client: Client):
     with (client.studio.folder.root / NAME).open("a") as config:
         config.write("seed = 7\n")
-    text = check(client).text
+    text = client.check(NAME).text
     assert 'role="alert">NOT PRIVATE, do not publish' in text
     assert "<strong>epsilon 1.5</strong>: a run without a guarantee is recorded as not" in text
     assert "Run it, without a guarantee</button>" in text
