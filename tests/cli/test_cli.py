@@ -262,11 +262,11 @@ def test_a_ledger_from_its_first_day(town: Path, headcount: Headcount):
     assert answer.out.startswith(f"{book}: dataset 'town' with epsilon 0.75 when one person")
     again = headcount("ledger", "init", book, "--dataset", "town", "--epsilon", "3/4")
     assert again.code == 0  # the same declaration
+
+    assert headcount("protect", write_config(town, run=LEDGER)).code == 0
     other = headcount("ledger", "init", book, "--dataset", "town", "--epsilon", "3")
     assert other.code == 2
     assert "a total stands once something is recorded on it" in other.err
-
-    assert headcount("protect", write_config(town, run=LEDGER)).code == 0
     shown = headcount("ledger", "show", book).out
     assert "Total 0.75, spent 0.5 (runs: 1), remaining 0.25." in shown
     assert "The ledger cannot see other datasets about the same people" in shown

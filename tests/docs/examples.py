@@ -336,6 +336,7 @@ def _units() -> list[Example]:
     return [
         Example("unit-housemates", "config.md", ("count_housemates = true",), SIZED),
         Example("unit-household", "config.md", ("largest_household = 8",), SIZED),
+        Example("roles", "config.md", ("[attacker]",)),
         *(
             Example(
                 f"topdown-unit-{name}",

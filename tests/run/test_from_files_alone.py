@@ -48,7 +48,7 @@ def test_everything_goes_on_when_the_truth_is_deleted(
     protect_run(write_config(tmp_path, population=MICRODATA, mechanism=SETTINGS, run=asked))
     shutil.move(tmp_path / "out/release/measurements", tmp_path / "published")
     shutil.rmtree(tmp_path / "out")
-    for file in (*tmp_path.glob("*.csv"), *tmp_path.glob("*.toml")):
+    for file in (*tmp_path.glob("*.csv*"), *tmp_path.glob("*.toml")):
         file.unlink()
     assert [path.name for path in tmp_path.iterdir()] == ["published"]
     monkeypatch.chdir(tmp_path)

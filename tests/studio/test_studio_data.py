@@ -81,7 +81,7 @@ def test_a_look_proposes_what_init_decides(client: Client, write, kind: FileKind
 def test_what_is_written_is_what_init_writes(client: Client):
     written(client)
     own = folder(client) / "second.toml"
-    write_draft(draft(folder(client) / "people.csv"), own, keep_account=False)
+    write_draft(draft(folder(client) / "people.csv"), own)
     clicked = (folder(client) / "people.toml").read_text()
     assert clicked == own.read_text().replace("second", "people")
     assert client.post("/look", file="people.csv", name="people").status == 422
@@ -282,7 +282,7 @@ def test_a_config_by_clicks_and_one_by_init_and_an_editor_are_the_same(client: C
     written(client)
     client.post("/data/edit", **form(client, **{"0.levels": "w\nm", "2.missing": "drop"}))
     own = folder(client) / "own.toml"
-    write_draft(draft(folder(client) / "people.csv"), own, keep_account=False)
+    write_draft(draft(folder(client) / "people.csv"), own)
     text = own.read_text().replace('levels = ["m", "w"]', 'levels = ["w", "m"]')
     head, _, tail = text.rpartition('missing = "level"')
     own.write_text(f'{head}missing = "drop"{tail}')
@@ -527,12 +527,15 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
     fields = form(client, **{"run.out": "runs/other", "run.seed": "12"})
     assert client.post("/data/edit", **fields).status == 303
     text = (folder(client) / "people.toml").read_text()
-    assert tomllib.loads(text)["run"] == {"out": "runs/other", "seed": 12}
+    of_init = {"ledger": "people.csv.ledger.sqlite", "dataset": "people"}
+    assert tomllib.loads(text)["run"] == {"out": "runs/other", "seed": 12, **of_init}
     assert "# publish release/ in it, never internal/" in text
     assert client.post("/data/edit", **form(client, **{"run.seed": "many"})).status == 422
     assert client.post("/data/edit", **form(client, **{"run.seed": ""})).status == 303
     declared = client.form("/data", "/data/ledger", config="people.toml")
-    declared |= {"dataset": "census 2030", "total": "3/2", "unit": "change-one"}
+    assert declared["ledger"] == "people.csv.ledger.sqlite"  # of init; another is as good
+    declared |= {"ledger": "census.ledger.sqlite", "dataset": "census 2030"}
+    declared |= {"total": "3/2", "unit": "change-one"}
     for wrong in (
         {"total": "-1"},
         {"total": "much"},
@@ -542,7 +545,8 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
         {"version": "stale"},
     ):
         assert client.post("/data/ledger", **declared | wrong).status == 422, wrong
-        assert "dataset" not in tomllib.loads((folder(client) / "people.toml").read_text())["run"]
+        text = (folder(client) / "people.toml").read_text()
+        assert tomllib.loads(text)["run"] == {"out": "runs/other", **of_init}
     # A config that is refused whatever it says of ledgers: nothing is declared for it.
     path = folder(client) / "people.toml"
     good = path.read_text()
@@ -556,15 +560,22 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
     assert run == {"out": "runs/other", "ledger": "census.ledger.sqlite", "dataset": "census 2030"}
     balance = Ledger.open(folder(client) / run["ledger"]).balance("census 2030")
     assert (balance.dataset.total.currency, str(balance.remaining)) == ("epsilon", "3/2")
-    other = client.form("/data", "/data/ledger", config="people.toml") | {"total": "9"}
-    refused = client.post("/data/ledger", **other)
-    assert "a total is declared once" in refused.text
+    # Until something is recorded the total may be another; then it stands.
+    other = client.form("/data", "/data/ledger", config="people.toml") | {"total": "1"}
+    assert client.post("/data/ledger", **other).status == 303
+    book = Ledger.open(folder(client) / run["ledger"])
+    assert str(book.balance("census 2030").remaining) == "1"
+    half = PureLoss(epsilon=exact("1/2", name="epsilon"), unit=UnitOfPrivacy.CHANGE_ONE)
+    digests = {"data_digest": "d", "config_digest": "c"}
+    book.spend("census 2030", half, run_id="1", key_kind="os", **digests)
+    refused = client.post("/data/ledger", **other | {"total": "9", "version": version(client)})
+    assert "a total stands once something is recorded on it" in refused.text
 
 
 def test_a_ledger_outside_the_folder_is_named(client: Client):
     written(client)
     path = folder(client) / "people.toml"
-    path.write_text(path.read_text() + 'ledger = "../l.sqlite"\ndataset = "census"\n')
+    path.write_text(path.read_text().replace('"people.csv.ledger.sqlite"', '"../l.sqlite"'))
     page = client.get("/data", config="people.toml")
     assert page.status == 422
     assert "run: ledger: found a path outside" in page.text

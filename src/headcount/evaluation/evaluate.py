@@ -217,8 +217,9 @@ def attack(
     The adversary knows where everybody lives, the attributes that the attack says it knows, and the
     settings by which counts of tables were changed, where the truth side knows how.
     """
+    release = known_release(release)  # first: what is asked the wrong way round is told so
     truth = Truth.of(truth)
-    release = _as_meant(known_release(release), truth).unweighted()
+    release = _as_meant(release, truth).unweighted()
     truth = truth.on(release)
     release = _with_settings(release, truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
