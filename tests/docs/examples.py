@@ -80,6 +80,15 @@ PEOPLE: Table = {
     "geography": {"columns": ["state", "county", "tract"]},
 }
 TOWNS: Table = {"kind": "towns", "people": 1500, "counties": 2, "seed": 7}
+GERMAN: Table = {
+    "population": {
+        "kind": "microdata",
+        "file": "menschen.csv",
+        "geography": {"columns": ["gemeinde"]},
+        "attribute": [{"name": name} for name in ("alter", "geschlecht", "herkunft")],
+    },
+    "mechanism": {"name": "geometric", "epsilon": 1},
+}
 SIZED: Table = {"population": {**TOWNS, "attributes": ["sex", "household_size"]}}
 SHARES: Table = {"cells": {"share": "1/2"}, "sex": {"by": ["sex"], "share": "1/2"}}
 ATTRIBUTES = ["age", "sex", "race", "hispanic", "tenure"]
@@ -336,7 +345,7 @@ def _units() -> list[Example]:
     return [
         Example("unit-housemates", "config.md", ("count_housemates = true",), SIZED),
         Example("unit-household", "config.md", ("largest_household = 8",), SIZED),
-        Example("roles", "config.md", ("[attacker]",)),
+        Example("roles", "config.md", ("[attacker]",), GERMAN, files.german),
         *(
             Example(
                 f"topdown-unit-{name}",

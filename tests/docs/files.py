@@ -59,6 +59,18 @@ def odd(folder: Path) -> None:
     pl.DataFrame(rows).write_csv(folder / "odd.csv")
 
 
+def german(folder: Path) -> None:
+    """``menschen.csv``: people whose attributes have names of another language."""
+    rng, n = np.random.default_rng(7), 200
+    rows = {
+        "gemeinde": rng.choice(["Aach", "Bonn"], n),
+        "alter": rng.choice(["unter 18", "18 bis 64", "65 u. m."], n),
+        "geschlecht": rng.choice(["1", "2"], n),
+        "herkunft": rng.choice(["DE", "EU", "andere"], n),
+    }
+    pl.DataFrame(rows).write_csv(folder / "menschen.csv")
+
+
 def survey(folder: Path) -> None:
     """``survey.csv`` and ``places.csv``: Windows text, gaps, visitors, two years."""
     rng, n = np.random.default_rng(6), 200

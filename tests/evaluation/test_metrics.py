@@ -248,7 +248,7 @@ def test_what_was_not_computed_is_listed_with_its_reason(counts: Counts):
     why = {one.name: one.why for one in found.not_computed}
     assert why["withheld"] == "the release publishes every count: it withholds nothing"
     assert why["reidentification"].startswith(
-        "it needs [roles] with sex or age, or [attacker] knows = [...]; the release has attributes '"
+        "it needs [roles] with sex or age, or [attacker] knows = [...]; the release has attributes"
     )
     assert why["linkage"] == "the schema has no attribute age ([roles] age, or [attacker] knows)"
     assert "audit" not in why  # nobody asked for it
