@@ -38,7 +38,7 @@ STUDIES = "headcount.studies"
 TO_INSTALL = "pip install headcount-papers, or make install in a clone"
 """How papers are had."""
 OF_PAPERS = (
-    *("averaged", "histogram", "person-swapping", "raked"),
+    *("averaged", "histogram", "person-swapping", "raked", "averaging"),
     *("empirical-privacy-loss", "margin-gaps", "ipums1940", "us1940", "workload-s"),
 )
 """What is there once these are installed, for the error of those who lack them."""

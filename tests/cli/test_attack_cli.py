@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount import registry
 from headcount.cli.app import main
 from headcount.release.published import cell_names
 from headcount.report.model import CONFIDENTIAL_BANNER
@@ -383,6 +384,22 @@ def test_every_help_has_an_example(command: str, attack: Command):
     assert code == 0
     assert "headcount attack" in said
     assert "Example" in said
+
+
+def test_an_attack_without_a_command_says_how_it_is_made(
+    attack: Command, monkeypatch: pytest.MonkeyPatch
+):
+    code, said = attack("averaging", "run")
+    assert code == 2
+    assert "error: headcount attack: found 'averaging', expected reconstruct, reident" in said
+    assert "is made by headcount evaluate RUN --attacks averaging" in said
+    monkeypatch.setattr(registry, "entry_points", lambda group: ())
+    code, said = attack("averaging", "run")
+    assert code == 2
+    assert "(averaging comes with headcount-papers: pip install headcount-papers" in said
+    code, said = attack("averagin", "run")
+    assert code == 2
+    assert "No such command 'averagin'" in said
 
 
 TABLES = """

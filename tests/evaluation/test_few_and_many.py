@@ -49,15 +49,6 @@ def reported(found: Evaluation, release: Release) -> None:
     _render_html(evaluation_report(release, found.findings, recipe="x", public=False))
 
 
-def test_one_person_in_tables_without_sums_is_evaluated_without_averaging():
-    data = people(1)
-    release = protect(data, CellKey(tables={"all": []}, lowest="whole", exact_total=True), seed=1)
-    found = evaluate(release, Truth.of(data.counts), choice=Choice(attacks=("averaging",)))
-    why = {one.name: one.why for one in found.not_computed}
-    assert why["averaging"] == "no published count is the sum of others"
-    reported(found, release)
-
-
 @pytest.mark.parametrize("counts", [(), (0, 0), (1,)])
 @pytest.mark.parametrize(
     "mechanism",

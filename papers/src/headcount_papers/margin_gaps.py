@@ -1,7 +1,7 @@
 """Do margins that do not add up give the largest change away? (Bach, arXiv 2012.09775)
 
 The metric ``margin-gaps``: what the gaps of published margins prove of the changes of counts
-(``headcount.attacks.changed_cells``), beside the changes that were made.
+(``headcount_papers.averaging.gaps``), beside the changes that were made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from headcount.attacks import changed_tables
-from headcount.attacks.changed_cells import changed_cells, published_gaps
+from headcount.attacks.changed_cells import changed_cells
 from headcount.evaluation import Metric, Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -20,6 +20,7 @@ from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding, Support
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate.linked_tables import table_values
+from headcount_papers.averaging.gaps import published_gaps
 
 
 @dataclass(frozen=True, kw_only=True)

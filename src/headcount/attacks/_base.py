@@ -152,24 +152,17 @@ class CountRanges:
     attacked: Mapping[tuple[str, str], Flags]
 
 
-class CountClaims(Claims):
-    """Claims about the counts behind published tables."""
-
-    @abstractmethod
-    def claimed(self) -> Mapping[tuple[str, str], Ints]:
-        """For each (table, level) the count that the adversary who knows most claims (units x
-        cells), -1 where nothing is claimed.
-        """
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ClaimedCounts(CountClaims):
-    """Counts behind published ones: "so many live here, no more and no fewer"."""
+class ClaimedCounts(Claims):
+    """Counts behind those of published tables: "so many live here, no more and no fewer".
+
+    The adversary who knows most is the first of ``ranges``.
+    """
 
     ranges: tuple[CountRanges, ...]
 
     def claimed(self) -> Mapping[tuple[str, str], Ints]:
-        """Counts whose range is one number."""
+        """Counts whose range is one number, by (table, level); -1 where nothing is claimed."""
         best = self.ranges[0]
         return {
             where: np.where((low == best.high[where]) & best.attacked[where], low, NOTHING)

@@ -8,13 +8,11 @@ sum of k + 1 changes, so that
 
 and zeros say more: a part published as 0 hides D at most and never less than 0, a part published
 as more holds 1 at least. The smallest D under which every relation can hold is a lower bound that
-no published table refutes; with many margins some gap is extreme, and the bound is D itself. Its
-spread gives the variance: a gap of k + 1 changes has variance (k + 1) V.
+no published table refutes; with many margins some gap is extreme, and the bound is D itself.
 
 where
     gap   published total less the sum of its published parts
     D     largest change
-    V     variance of a change
 
 Bach, arXiv 2012.09775, section 3. ``narrowed_tables`` takes the whole release: what some leaf units
 hold also follows from the units beside them, and from the totals of all. Afterwards each unit can
@@ -105,6 +103,24 @@ class ChangedCells:
             found[number[low == high]] = True
         return found
 
+    def published_sums(self) -> tuple[Additive, Ints, Flags, bool]:
+        """The relations all of whose cells are published, as ``least_changes`` takes them.
+
+        With the value of each of their cells, those that are exact, and whether zeros stay.
+        """
+        value, known = self.values()
+        shown = among(self.linked.additive, known)
+        raised = any(
+            one.off is not None and one.off.raises_zeros for one in self.published.values()
+        )
+        return shown.additive, value[shown.cell], self.exact()[shown.cell], not raised
+
+    def proved_change(self) -> int:
+        """The smallest D that no single relation refutes; 0 if all adds up."""
+        additive, value, exact, zeros_stay = self.published_sums()
+        least = least_changes(additive, value, zeros_stay=zeros_stay, exact=exact)
+        return int(least.max(initial=0))
+
     def spread(self, cells: NDArray[Entry]) -> dict[tuple[str, str], NDArray[Entry]]:
         """Values of all cells back in the tables (units x cells)."""
         return {where: cells[number] for where, number in self.linked.number.items()}
@@ -189,73 +205,20 @@ def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
     return any(one.off is not None and one.off.down is None and one.known is None for one in tables)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _MarginGaps:
-    """What the gaps of published margins say.
-
-    where
-        gap        of each relation
-        terms      number of changed counts in it, of its parts and the total
-        least      for each relation the smallest D under which it can hold
-        smallest   for each relation the smallest published count in it
-    """
-
-    gap: Ints
-    terms: Ints
-    least: Ints
-    smallest: Ints
-
-    @property
-    def largest_change(self) -> int:
-        """The smallest D that no relation refutes; 0 if all adds up."""
-        return int(self.least.max(initial=0))
-
-    @property
-    def variance(self) -> float:
-        """The variance of one change as the spread of the gaps shows it.
-
-        From relations whose counts are all so large that none was kept from falling below 0;
-        NaN where there is none.
-        """
-        large = (self.smallest > 2 * self.largest_change) & (self.terms > 0)
-        if not large.any():
-            return float("nan")
-        # A square over its number of terms spreads alike for few terms and for many.
-        return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
-
-
-def published_gaps(cells: Sequence[ChangedCells]) -> list[_MarginGaps]:
-    """For each set of cells the gaps of the relations all of whose cells are published."""
-    found = []
-    for some in cells:
-        value, known = some.values()
-        shown = among(some.linked.additive, known)
-        raised = any(
-            one.off is not None and one.off.raises_zeros for one in some.published.values()
-        )
-        found.append(
-            _margin_gaps(
-                shown.additive,
-                value[shown.cell],
-                zeros_stay=not raised,
-                exact=some.exact()[shown.cell],
-            )
-        )
-    return found
-
-
-def _margin_gaps(
+def least_changes(
     additive: Additive,
     published: Ints,
     *,
     zeros_stay: bool = True,
     exact: Flags | None = None,
-) -> _MarginGaps:
-    """Gaps of all relations, and the largest change that each of them proves.
+) -> Ints:
+    """For each relation the smallest D for which the ranges of its total and of its parts meet.
+
+    With a larger D ranges only widen, so that it is found by halving, for all relations at once.
 
     where
         published    the value of every cell
-        zeros_stay   whether the attacker takes it as known that no positive value is made of 0
+        zeros_stay   whether the adversary takes it as known that no positive value is made of 0
         exact        cells that are published as they are; by default none
     """
     if published.shape != (additive.size,) or np.any(published < 0):
@@ -264,28 +227,8 @@ def _margin_gaps(
             found="a value below 0 or a cell without one",
             expected=f"a published count for each of {additive.size} cells",
         )
-    gap = np.rint(-(additive.matrix @ published)).astype(np.int64)
-    lengths = np.diff(additive.start)
-    smallest = published[additive.total].copy()
-    np.minimum.at(smallest, np.repeat(np.arange(len(lengths)), lengths), published[additive.part])
     changed = np.ones(additive.size, dtype=bool) if exact is None else ~exact
-    least = _least_changes(additive, published, int(zeros_stay), changed)
-    own = np.repeat(np.arange(len(lengths)), lengths)
-    terms = np.bincount(own, weights=changed[additive.part], minlength=len(lengths))
-    return _MarginGaps(
-        gap=gap,
-        terms=(terms + changed[additive.total]).astype(np.int64),
-        least=least,
-        smallest=smallest,
-    )
-
-
-def _least_changes(additive: Additive, published: Ints, floor: int, changed: Flags) -> Ints:
-    """For each relation the smallest D for which the ranges of its total and of its parts meet.
-
-    With a larger D ranges only widen, so that it is found by halving, for all relations at once.
-    """
-    lengths = np.diff(additive.start)
+    lengths, floor = np.diff(additive.start), int(zeros_stay)
     own = np.repeat(np.arange(len(lengths)), lengths)
     total, parts = published[additive.total], published[additive.part]
 
@@ -314,7 +257,7 @@ def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]
     It is the smallest one under which no sum of published counts is impossible: each relation
     proves one, and all of them together, as far as the attack looks, may prove more.
     """
-    first = guess = max(gaps.largest_change for gaps in published_gaps(cells))
+    first = guess = max(some.proved_change() for some in cells)
     while True:
         try:
             return guess, attack(guess)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from headcount.cli.options import AsJson, OnEngine, print_json
 from headcount.cli.show import show_table
@@ -14,7 +15,28 @@ from headcount.cli.show import show_table
 if TYPE_CHECKING:
     from headcount.run.attack import Attempt
 
+
+class _Attacks(TyperGroup):
+    """The attacks on files; ``Any`` is click's context or command, which typer keeps to itself."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of that name; of an attack that has none, how it is made."""
+        from headcount.errors import ConfigError
+        from headcount.registry import ATTACKS, OF_PAPERS
+
+        if args[0] not in self.commands and args[0] in (*ATTACKS.names(), *OF_PAPERS):
+            ATTACKS.get(args[0], source="headcount attack")
+            raise ConfigError(
+                "headcount attack",
+                found=repr(args[0]),
+                expected=f"{', '.join(self.commands)}; the attack of that name is made by "
+                f"headcount evaluate RUN --attacks {args[0]}",
+            )
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Attacks,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="""Attack a release: rebuild records, find named people in them, link two tables, or

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from headcount.attacks import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
+from headcount.attacks import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.differencing import Slivers
 from headcount.domain import Domain
 from headcount.errors import HeadcountError
@@ -260,7 +260,7 @@ def _by_chance(claims: Claims, people: TruePeople, release: Release) -> tuple[in
         truths = sliver_counts(claims.pieces, people.counts())
         value = np.concatenate([own[where].ravel() for where in truths])
         true = np.concatenate([one.ravel() for one in truths.values()])
-    elif isinstance(claims, CountClaims):
+    elif isinstance(claims, ClaimedCounts):
         own, tables, counts = (
             claims.claimed(),
             by_name(release.as_tables().published),
@@ -399,7 +399,7 @@ def _equal_claims(one: Claims, other: Claims) -> bool:
         return np.array_equal(one.value, other.value)
     if isinstance(one, ClaimedRecords) and isinstance(other, ClaimedRecords):
         return bool((one.matrix != other.matrix).nnz == 0)
-    if isinstance(one, CountClaims) and isinstance(other, CountClaims):
+    if isinstance(one, ClaimedCounts) and isinstance(other, ClaimedCounts):
         mine, its = one.claimed(), other.claimed()
         return all(np.array_equal(mine[where], its[where]) for where in {*mine, *its})
     return type(one) is type(other) and one.facts == other.facts

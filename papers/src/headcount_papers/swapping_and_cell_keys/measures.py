@@ -11,11 +11,11 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.attacks import People
-from headcount.attacks.averaging import Average
 from headcount.attacks.feasible_intervals import WorkOut
 from headcount.comparison.cases import Released
 from headcount.evaluation.answers import break_down
 from headcount.release import Release, TablesRelease
+from headcount_papers.averaging import Average
 from headcount_papers.swapping_and_cell_keys.bets import CLAIMS, bet, is_small, joined
 from headcount_papers.swapping_and_cell_keys.targets import BetTargets, TableAt
 

@@ -6,18 +6,18 @@ from math import floor, sqrt
 import numpy as np
 import pytest
 
-from headcount.attacks.averaging import (
+from headcount.mechanisms.cell_key.lookup import ByInterval
+from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
+from headcount.release.changed import ChangeTable
+from headcount.tabulate.additive import from_relations
+from headcount_papers.averaging.attack import (
     _average_cells,
     _Averages,
     _CellValues,
     _likeliest,
     share_recovered,
 )
-from headcount.mechanisms.cell_key.lookup import ByInterval
-from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
-from headcount.release.changed import ChangeTable
-from headcount.tabulate.additive import from_relations
-from tests.attacks.gap_laws import gap_law
+from tests.papers.gap_laws import gap_law
 
 COUNTS = 2000
 

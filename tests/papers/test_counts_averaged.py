@@ -10,24 +10,23 @@ import pytest
 
 import headcount as hc
 from headcount.attacks import People
-from headcount.attacks.averaging import Average, share_recovered
-from headcount.attacks.changed_cells import (
-    INFORMED,
-    UNINFORMED,
-    changed_cells,
-    published_gaps,
-)
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells
 from headcount.attacks.feasible_intervals import WorkOut
 from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation import Truth
-from headcount.evaluation.evaluate import attack
+from headcount.evaluation.evaluate import Choice, attack, evaluate
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.cell_key.tables import PerturbationFile
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
+from headcount.testing import check_attack
+from headcount_papers.averaging import Average, share_recovered
+from tests.evaluation import test_counts_found as found
+from tests.evaluation.test_few_and_many import people as few_people
+from tests.evaluation.test_few_and_many import reported
 
 ATTRIBUTES = 6
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("yes", "no")) for i in range(ATTRIBUTES)))
@@ -184,6 +183,27 @@ def test_zeros_that_are_raised_prove_less(tmp_path):
         published = tuple(
             replace(one, value=own) for one, own in zip(release.published, value, strict=True)
         )
-        gaps = published_gaps(changed_cells(replace(release, published=published)))
-        seen[zeros] = max(one.largest_change for one in gaps)
+        cells = changed_cells(replace(release, published=published))
+        seen[zeros] = max(some.proved_change() for some in cells)
     assert seen == {"stay": 2, "balance": 1}
+
+
+@pytest.mark.parametrize("name", found.MECHANISMS)
+def test_who_knows_the_settings_is_an_adversary_of_its_own(name, tmp_path):
+    mechanism = found.MECHANISMS[name](tmp_path)
+    release, truth = found.release_of(mechanism), Truth.of(found.POPULATION).made_by(mechanism)
+    table = attack(release, truth, Average()).table
+    assert table.height == 0 or INFORMED in table["attacker"].to_list()
+
+
+def test_one_person_in_tables_without_sums_is_evaluated_without_averaging():
+    data = few_people(1)
+    release = protect(data, CellKey(tables={"all": []}, lowest="whole", exact_total=True), seed=1)
+    found = evaluate(release, Truth.of(data.counts), choice=Choice(attacks=("averaging",)))
+    why = {one.name: one.why for one in found.not_computed}
+    assert why["averaging"] == "no published count is the sum of others"
+    reported(found, release)
+
+
+def test_the_attack_keeps_its_contract():
+    check_attack(Average())

@@ -20,7 +20,7 @@ A count that is published itself is one more partition, of one part. Asghar and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import erf, sqrt
 
@@ -28,20 +28,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.attacks._base import NOTHING, Attack, CountClaims, People, changed_tables
+from headcount.attacks import Attack, ClaimedCounts, CountRanges, People, changed_tables
 from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
     ChangedCells,
     changed_cells,
     hides_its_change,
-    published_gaps,
 )
 from headcount.engines import Engine
 from headcount.release import Release
 from headcount.release.changed import ChangeTable
 from headcount.tabulate.additive import Additive
+from headcount_papers.averaging.gaps import published_gaps
 
+NOTHING = -1
+"""Of a count without partitions: nothing is claimed."""
 ALL_EXACT = 1e-6
 """Stands for no noise at all, in the weight of a sum whose parts are all exact."""
 
@@ -88,11 +90,11 @@ def _draws(some: ChangedCells) -> _CellValues:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class AveragedCounts(CountClaims):
+class AveragedCounts(ClaimedCounts):
     """Counts as the mean of their partitions, for each (table, level) (units x cells).
 
     where
-        count        the count that is claimed; -1 where a cell has no partition, by attacker
+        ranges       of each attacker: the one count that he claims, where a cell has partitions
         published    the published count
         partitions   how many partitions each has
         weight       how many published counts the mean is worth
@@ -100,15 +102,15 @@ class AveragedCounts(CountClaims):
                      neither says anything
     """
 
-    count: dict[str, dict[tuple[str, str], Ints]]
     published: dict[tuple[str, str], Ints]
     partitions: dict[tuple[str, str], Ints]
     weight: dict[tuple[str, str], Floats]
     variance: float
 
-    def claimed(self) -> dict[tuple[str, str], Ints]:
-        """The nearest whole numbers to the means."""
-        return next(iter(self.count.values()))
+    @property
+    def count(self) -> Mapping[str, Mapping[tuple[str, str], Ints]]:
+        """By attacker the count that is claimed; -1 where a cell has no partition."""
+        return {one.attacker: one.low for one in self.ranges}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +168,15 @@ class Average(Attack):
             title="Do counts come back when their partitions are averaged?",
             schema=release.schema,
             geography=release.geography,
-            count=count,
+            ranges=tuple(
+                CountRanges(
+                    attacker=name,
+                    low=own,
+                    high=own,
+                    attacked={where: one >= 0 for where, one in own.items()},
+                )
+                for name, own in count.items()
+            ),
             published=published,
             partitions=partitions,
             weight=weight,
