@@ -11,8 +11,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.errors import InputError
 from headcount.topdown.choices import LevelPasses
-from headcount.topdown.solve.batch import Batch, family_margins, violation
-from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.batch import Batch, family_margins, violation, violations
 from headcount.topdown.solve.leastsquares import Status, programme, solve_clarabel
 from headcount.topdown.solve.passes import FitPass, fitting
 from headcount.topdown.solve.rounding import (

@@ -1,19 +1,16 @@
-"""Names of the array types that every room uses; arrays for arrow, and as pages of files."""
+"""Names of the array types that every room uses, and arrays as pages of files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
@@ -24,29 +21,6 @@ Codes: TypeAlias = Mapping[str, NDArray[np.integer]]
 """Level numbers of attributes by name, one for each row."""
 Ends: TypeAlias = tuple[Ints, Ints]
 """Lower and upper bounds of the same things."""
-
-
-def arrow_numbers(values: NDArray[Any]) -> pa.Array:
-    """Integers or floats for arrow; no copy is made of those that lie side by side.
-
-    ``pyarrow.array`` does the same, but loads pandas wherever that is installed, which takes longer
-    than many a run.
-    """
-    import pyarrow as pa
-
-    kept = np.ascontiguousarray(values)
-    assert kept.dtype.kind in "iuf", kept.dtype  # arrow packs booleans into bits
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(kept.dtype), len(kept), [None, pa.py_buffer(kept)]
-    )
-
-
-def arrow_texts(values: NDArray[np.str_] | Sequence[str]) -> pa.StringArray:
-    """Texts for arrow."""
-    import polars as pl
-    import pyarrow as pa
-
-    return pl.Series(values, dtype=pl.String).to_arrow().cast(pa.string())
 
 
 ON_DISK = Path("/var/tmp")

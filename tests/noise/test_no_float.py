@@ -21,7 +21,7 @@ from headcount.noise import (
     TwoSidedGeometric,
     keyed,
 )
-from headcount.noise import words as kernels
+from headcount.noise import source as kernels
 from headcount.noise.keyed import build_table
 from headcount_papers.frame.published_noise import GeometricByRatio
 

@@ -31,8 +31,15 @@ from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
 from headcount.progress import Progress, silent
-from headcount.release.frames import COUNT, LevelTable
-from headcount.release.layout import UNITS, FileFormat, FileLayout, published_stem, stem_of
+from headcount.release.layout import (
+    COUNT,
+    UNITS,
+    FileFormat,
+    FileLayout,
+    LevelTable,
+    published_stem,
+    stem_of,
+)
 from headcount.release.published import (
     FLAG,
     definition_of,

@@ -35,7 +35,7 @@ from headcount.report.html import write_report
 from headcount.report.model import Figure, Provenance, Report, gather_provenance
 from headcount.report.notebook import shown
 from headcount.run._publishable import publishable, refuse_unknown
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,7 +26,7 @@ from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import MANIFEST, RECEIPT, Stored, read_stored, release_folder
 from headcount.report.html import write_report
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from headcount.tabulate import counts_digest, every_cell
 from headcount.tabulate.counts import every_level
 from headcount.topdown.from_measurements import PublishedStart, start_from

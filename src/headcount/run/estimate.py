@@ -31,7 +31,7 @@ from headcount.release.store import (
     write_release,
 )
 from headcount.run._beforehand import check_output, rehearse_counts
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from headcount.schema import load_schema
 from headcount.storage import Storage, storage_at
 from headcount.topdown.from_measurements import (

@@ -27,8 +27,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.foreign import read_foreign
 from headcount.release.store import MANIFEST, read_release
 from headcount.report.html import write_report
-from headcount.run.engines import engine_named
-from headcount.run.protect import Prepared, kept_config, read_data
+from headcount.run.protect import Prepared, engine_named, kept_config, read_data
 
 log = logging.getLogger(__name__)
 

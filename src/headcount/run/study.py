@@ -9,7 +9,7 @@ from headcount.engines import EngineName
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.model import gather_provenance
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 
 
 def run_study(

@@ -33,8 +33,7 @@ from headcount.population import Population
 from headcount.population.population import Quarters
 from headcount.progress import Progress, silent
 from headcount.release import Release
-from headcount.release.frames import units_frame
-from headcount.release.layout import UNITS, stem_of
+from headcount.release.layout import UNITS, stem_of, units_frame
 from headcount.release.publication import Publication
 from headcount.release.store import guarantee_to_json, schema_to_json
 from headcount.schema import Recode, Schema

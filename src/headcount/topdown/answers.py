@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints, Ints8
+from headcount.arrays import Floats, Ints, Ints8, Ints32
+from headcount.compiled import kernel
 from headcount.geography import Geography
 from headcount.tabulate import CELLS
-from headcount.topdown import _kernels as kernels
 from headcount.topdown._estimate import LevelPlan, NodeProblem
 from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.settings import TopDownSettings
@@ -114,7 +114,7 @@ class Answers:
         margin = np.zeros((len(problem.child), int(level.family_start[-1])))
         for f in np.flatnonzero(level.family_weight > 0):
             first, last = level.family_start[f : f + 2]
-            child, group = kernels.groups_in_use(
+            child, group = _groups_in_use(
                 batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
             )
             unit = problem.child[child]
@@ -135,3 +135,34 @@ def unit_classes(settings: TopDownSettings, geography: Geography) -> Classes:
     if (shares := settings.unit_shares(geography)) is None:
         return {}
     return {level: shares.classes(level)[1].astype(np.int8) for level in geography.levels}
+
+
+@kernel(work=lambda start, cell, *_: 2 * len(cell) + len(start) * _[-1])
+def _groups_in_use(
+    cell_start: Ints, cell: Ints32, child_start: Ints, of_cell: Ints32, size: int
+) -> tuple[Ints, Ints]:
+    """Child and group, in order, of each group that a kept cell of the child's parent is in."""
+    seen = np.zeros(size, dtype=np.bool_)
+    used = np.empty(size, dtype=np.int64)
+    child, group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    for fill in (False, True):
+        n = 0
+        for p in range(len(cell_start) - 1):
+            seen[:] = False
+            for e in range(cell_start[p], cell_start[p + 1]):
+                seen[of_cell[cell[e]]] = True
+            met = 0
+            for g in range(size):
+                if seen[g]:
+                    used[met] = g
+                    met += 1
+            if not fill:
+                n += met * (child_start[p + 1] - child_start[p])
+                continue
+            for c in range(child_start[p], child_start[p + 1]):
+                for g in used[:met]:
+                    child[n], group[n] = c, g
+                    n += 1
+        if not fill:
+            child, group = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    return child, group

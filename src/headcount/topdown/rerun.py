@@ -42,7 +42,7 @@ from headcount.mechanisms import Context
 from headcount.noise import Noise
 from headcount.progress import Progress
 from headcount.release import CountsRelease, Release
-from headcount.release.frames import LevelTable
+from headcount.release.layout import LevelTable
 from headcount.tabulate import CELLS, Counts, Query
 from headcount.tabulate.counts import every_level
 from headcount.topdown.accuracy import components_of

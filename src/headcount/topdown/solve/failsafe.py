@@ -25,8 +25,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.check import Violation, violations
+from headcount.topdown.solve.batch import Batch, Violation, violations
 from headcount.topdown.solve.integer_programs import (
     Constraints,
     bound_rows,
