@@ -173,7 +173,7 @@ def floats_in_text(source: str) -> list[str]:
     ]
 
 
-PATH = ["keyed", "laws", "source", "words"]
+PATH = ["keyed", "laws", "source"]
 
 
 @pytest.mark.parametrize("name", PATH)

@@ -18,7 +18,7 @@ from headcount.domain import Domain
 from headcount.evaluation.error_report import FEW_UNITS
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.run.error_report import _with_measured
 from headcount.tabulate import TOTAL, every_cell
 from headcount.topdown import rerun

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.engines import InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import InOrder, LocalEngine
 from headcount.errors import PrivacyError, RunError
 from headcount.mechanisms._base import Context
 from headcount.noise import KeyedNoise, RunKey

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
-from headcount.engines import InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import InOrder, LocalEngine
 from headcount.errors import RunError
 from headcount.storage import storage_at
 from headcount.topdown import descend as _task

@@ -22,7 +22,7 @@ import polars as pl
 from headcount.fields import in_plain_numbers
 from headcount.files import whole_files
 from headcount.geography.geography import Geography
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.layout import (
     AREAS,
     COUNT,

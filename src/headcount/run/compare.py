@@ -28,7 +28,7 @@ from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import InDwellings, Population
 from headcount.privacy import DEFAULT_UNIT
 from headcount.privacy.loss import positive
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.directory import refuse_unsafe
 from headcount.report.directory import NOT_PRIVATE, study_is_there, write_study
 from headcount.report.html import write_report

@@ -21,7 +21,7 @@ from headcount.evaluation.error_report import ALL, FEW_UNITS, ErrorReport, Relea
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import MANIFEST, RECEIPT, Stored, read_stored, release_folder

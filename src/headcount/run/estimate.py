@@ -19,7 +19,7 @@ from headcount.engines import EngineName, handed_folder
 from headcount.errors import HeadcountError
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.store import (

@@ -21,7 +21,7 @@ from headcount.errors import RunError
 from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
 from headcount.files import make_folder, mode_of, write_text_atomic
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
 from headcount.release.foreign import read_foreign

@@ -18,8 +18,7 @@ from headcount.config.load import (
     load_config,
     read_config,
 )
-from headcount.engines import Engine, EngineName
-from headcount.engines.local import LocalEngine
+from headcount.engines import Engine, EngineName, LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.files import from_json, write_text_atomic
 from headcount.mechanisms import Chain, ChainDesign, Context, Tabulated
@@ -27,7 +26,7 @@ from headcount.noise import KeyedNoise, KeyKind, RunKey
 from headcount.population import Population
 from headcount.population.population import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.registry import POPULATIONS
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication

@@ -20,7 +20,7 @@ from headcount.arrays import Flags, Ints, Ints32
 from headcount.engines import Engine
 from headcount.errors import RunError
 from headcount.geography import Geography
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage, StoredNumbers, store_numbers

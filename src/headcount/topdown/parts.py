@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from headcount.arrays import Flags, Ints, Ints32, append, mapped
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.compiled import kernel
 from headcount.errors import RunError
-from headcount.files import POSIX, from_json
+from headcount.files import POSIX, append, from_json, mapped
 from headcount.geography import Geography
 from headcount.release.layout import arrow_numbers, stem_of
 from headcount.storage import Storage

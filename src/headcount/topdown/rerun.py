@@ -40,7 +40,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Context
 from headcount.noise import Noise
-from headcount.progress import Progress
+from headcount.processes import Progress
 from headcount.release import CountsRelease, Release
 from headcount.release.layout import LevelTable
 from headcount.tabulate import CELLS, Counts, Query
