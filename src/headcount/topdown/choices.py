@@ -455,14 +455,13 @@ def rounding_passes(
     settings: TopDownSettings, chosen: LevelPasses, schema: Schema
 ) -> tuple[RoundPass, ...]:
     """The passes of rounding, each query as a partition of the cells."""
-    from headcount.topdown.solve.rounding import RoundPass
 
     def partition(query: str) -> Ints32:
         if query == CELLS:
             return np.arange(schema.size, dtype=np.int32)
         return settings.query(query).groups(schema).astype(np.int32)
 
-    return tuple(RoundPass(tuple(map(partition, one))) for one in chosen.round)
+    return tuple(tuple(map(partition, one)) for one in chosen.round)
 
 
 def refuse_passes(settings: TopDownSettings, geography: Geography) -> None:

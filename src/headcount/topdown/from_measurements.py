@@ -32,10 +32,9 @@ from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._published_answers import published_answers
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import attained
-from headcount.topdown.answers import Answers, Planned, unit_classes
+from headcount.topdown.answers import Answers, Planned, published_answers, unit_classes
 from headcount.topdown.choices import refuse_unmeasured
 from headcount.topdown.descend import Descent, descend, off_spine
 from headcount.topdown.design import in_words
