@@ -11,8 +11,7 @@ from benchmarks.figures import Reading
 from benchmarks.golden_2020 import Golden2020, Verdict2020, judge_2020
 from benchmarks.golden_files import Golden, golden_problems
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.topdown.solve.batch import Batch, violation
-from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.batch import Batch, violation, violations
 from headcount.topdown.solve.failsafe import estimate, round_kept
 from headcount.topdown.solve.leastsquares import Status, least_squares
 from headcount.topdown.solve.rounding import RoundingMethod, round_batch

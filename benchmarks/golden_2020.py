@@ -11,8 +11,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.errors import InputError
 from headcount.topdown.choices import LevelPasses
-from headcount.topdown.solve.batch import Batch, family_margins, violation
-from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.batch import Batch, family_margins, violation, violations
 from headcount.topdown.solve.leastsquares import Status, programme, solve_clarabel
 from headcount.topdown.solve.passes import FitPass, fitting
 from headcount.topdown.solve.rounding import (
@@ -117,7 +116,7 @@ def read_golden_2020(file: Path, entry: dict[str, Any]) -> Golden2020:
         name=file.stem,
         batch=batch,
         fits=first if at_once else two,
-        roundings=tuple(RoundPass(tuple(map(_groups, chain))) for chain in chains),
+        roundings=tuple(tuple(map(_groups, chain)) for chain in chains),
         estimate=data["l2"],
         rounded=data["rounded"].astype(np.int64),
     )
@@ -165,7 +164,7 @@ def _beside_the_stored(golden: Golden2020, stored: Floats, theirs: Ints) -> tupl
     for one in golden.roundings:
         found, _ = round_passes(batch, stored, (one,), held=held)
         out.append(distance(golden, found.counts, one) - distance(golden, theirs, one))
-        held += [(query, margin_counts(batch, query, theirs)) for query in one.queries]
+        held += [(query, margin_counts(batch, query, theirs)) for query in one]
     return tuple(out)
 
 
@@ -179,10 +178,7 @@ def distance(golden: Golden2020, counts: Ints, one: RoundPass) -> int:
     above = to_dense(golden.batch, counts, n=len(whole)) - whole
     beyond = golden.estimate - whole
     return int(
-        sum(
-            np.abs(_summed(query, above) - np.rint(_summed(query, beyond))).sum()
-            for query in one.queries
-        )
+        sum(np.abs(_summed(query, above) - np.rint(_summed(query, beyond))).sum() for query in one)
     )
 
 

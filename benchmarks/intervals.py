@@ -162,7 +162,7 @@ def _released(name: str, keys: dict[str, Any]) -> Iterator[Reading]:
 
 def _describe(mechanism: Any, counts: Counts, folder: Path) -> None:
     """Put the places and settings beside measurements, as a release does."""
-    from headcount.progress import silent
+    from headcount.processes import silent
     from headcount.release import CountsRelease
 
     release = CountsRelease(

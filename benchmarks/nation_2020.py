@@ -35,7 +35,7 @@ from benchmarks.nation_spine import (
 from benchmarks.product_2020 import one_pass, preset_2020
 from benchmarks.recheck import CAP_FACILITY, recheck, recheck_2020
 from headcount.errors import ConfigError
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.tabulate import Counts
 from headcount.topdown.choices import QuartersBounds
 from headcount.topdown.mechanism import TopDown
@@ -122,7 +122,7 @@ def run_nation(
     ``warm`` makes a small one before, so that no compiler is measured. With ``passes`` it is
     protected by the preset of 2020, along a spine: as it is with 2, in one pass with 1.
     """
-    from headcount.engines.local import LocalEngine
+    from headcount.engines import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
     from headcount.release.store import check_files, write_release
     from headcount.storage import storage_at
@@ -205,7 +205,7 @@ def _paths(counts: Counts, mechanism: TopDown) -> list[int]:
 
 def run_county(tracts: int) -> list[Reading]:
     """The largest county's tracts, one problem of least squares and rounding."""
-    from headcount.engines.local import LocalEngine
+    from headcount.engines import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
 
     run_nation(WARM_UP)

@@ -20,7 +20,7 @@ from benchmarks.intervals import LEAST_UNITS, LOSSES, ZEROS, nation_tree
 from benchmarks.noisy_trees import WITH_ZEROS, NoisyTree, all_at_once, places, settings
 from benchmarks.product_2020 import preset_2020
 from headcount.domain import Domain
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.geography import Geography
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.figures import Reading
 from headcount.arrays import Floats
 from headcount.domain import Domain
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import InputError
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import cloudpickle
 
 from benchmarks.figures import Reading
-from headcount.engines import Engine, InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import Engine, InOrder, LocalEngine
 from headcount.files import write_text_atomic
 from headcount.population import Population
 from tests.support.spark_cluster import Cluster, cluster

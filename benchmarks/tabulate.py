@@ -110,7 +110,7 @@ def people(share: float) -> Iterator[pa.Table]:
 
 def count_file(path: Path, counts: Path) -> dict[str, Any]:
     """Count a file as ``headcount protect`` does, and write what was counted."""
-    from headcount.engines.local import LocalEngine
+    from headcount.engines import LocalEngine
     from headcount.population.microdata import count_people
     from headcount.tabulate.counts import every_level
 

@@ -75,7 +75,7 @@ def _release(
     population: Population, epsilon: Fraction
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, float | str]]:
     """Released tables, the counts that were estimated at each level, and notes."""
-    from headcount.engines.local import LocalEngine
+    from headcount.engines import LocalEngine
     from headcount.mechanisms import Context, protect
     from headcount.storage import storage_at
     from headcount.topdown.mechanism import TopDown

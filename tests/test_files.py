@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headcount import arrays
+from headcount import files
 from headcount.files import from_json, write_bytes_atomic, write_text_atomic
 
 
@@ -59,15 +59,15 @@ def test_large_temporary_files_are_on_a_disk_unless_a_folder_was_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[Path | None] = []
-    monkeypatch.setattr(arrays, "TemporaryFile", lambda dir: asked.append(dir))
+    monkeypatch.setattr(files, "TemporaryFile", lambda dir: asked.append(dir))
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     for folder in (tmp_path, tmp_path / "none"):
-        monkeypatch.setattr(arrays, "ON_DISK", folder)
-        arrays.scratch_file()
-    monkeypatch.setattr(arrays, "ON_DISK", tmp_path)
+        monkeypatch.setattr(files, "ON_DISK", folder)
+        files.scratch_file()
+    monkeypatch.setattr(files, "ON_DISK", tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path / "chosen"))
-    arrays.scratch_file()
+    files.scratch_file()
     assert asked == [tmp_path, None, None]
 
 

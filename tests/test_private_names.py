@@ -46,12 +46,12 @@ def test_a_private_import_across_rooms_is_found(tmp_path: Path) -> None:
     (tmp_path / "run" / "far.py").write_text(
         "import headcount.noise._keys\n"
         "from headcount.noise._keys import read\n"
-        "from headcount.noise.words import _split\n"
+        "from headcount.noise.source import _split\n"
         "from headcount.noise import RunKey\n"
         "from headcount._version import __version__\n"
     )
     assert trespasses(tmp_path) == [
         "run/far.py:1: headcount.noise._keys",
         "run/far.py:2: headcount.noise._keys.read",
-        "run/far.py:3: headcount.noise.words._split",
+        "run/far.py:3: headcount.noise.source._split",
     ]

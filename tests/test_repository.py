@@ -220,7 +220,7 @@ ROOMS = (
 )
 FILES = (
     *("__main__", "_version", "addresses", "api", "arrays", "compiled", "domain", "draws"),
-    *("errors", "fields", "files", "loops", "processes", "progress", "registry", "typed"),
+    *("errors", "fields", "files", "loops", "processes", "registry", "typed"),
 )
 ALLOWED = {
     "cli/compare.py": "import headcount.run.protect",
@@ -228,12 +228,12 @@ ALLOWED = {
     "comparison/sweep.py": "import headcount.report, headcount.config, headcount.mechanisms",
     "evaluation/error.py": "from headcount.release import store",
     "mechanisms/raked.py": "import headcount.engines, headcount.population",
+    "engines/spark.py": "import headcount.engines, headcount.storage",
     "attacks/linkage.py": "import headcount.release",
     "topdown/measurements/noisy.py": "import headcount.release",
     "release/store.py": "import headcount.tabulate",
     "tabulate/counts.py": "import headcount.population",
     "noise/streams.py": "import headcount.privacy",
-    "engines/local.py": "import headcount.engines, headcount.storage",
 }
 FORBIDDEN = {
     "schema/bad.py": "def f():\n    from headcount.population import x",
@@ -245,13 +245,13 @@ FORBIDDEN = {
     "topdown/measurements/bad.py": "import headcount.mechanisms",
     "topdown/linear/bad.py": "import headcount.release",
     "mechanisms/bad.py": "import headcount.attacks",
-    "mechanisms/worse.py": "from headcount.engines import local",
+    "mechanisms/worse.py": "from headcount.engines import spark",
     "attacks/bad.py": "import headcount.evaluation",
     "evaluation/bad.py": "import headcount.comparison",
     "report/bad.py": "import headcount.comparison",
     "config/bad.py": "import headcount.run",
     "comparison/bad.py": "import headcount.run",
-    "comparison/worse.py": "import headcount.engines.local",
+    "comparison/worse.py": "import headcount.engines.spark",
     "run/bad.py": "import headcount.cli",
     "studio/bad.py": "import headcount.cli",
     "cli/bad.py": "import headcount.testing",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from headcount.errors import InputError
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,16 +18,21 @@ import stat
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal, InvalidOperation
 from hashlib import sha256
 from io import BufferedWriter
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from headcount.errors import ConfigError, HeadcountError, RunError, near_name
 
 if TYPE_CHECKING:
-    from headcount.progress import Progress
+    from headcount.processes import Progress
 
 log = logging.getLogger(__name__)
 
@@ -436,3 +441,30 @@ def _unquoted(text: str, why: str) -> str:
 
 def _not_toml(source: str, why: str) -> ConfigError:
     return ConfigError(source, found=f"text that is not TOML ({why})", expected="TOML")
+
+
+ON_DISK = Path("/var/tmp")
+"""Where temporary files are on a disk. The usual folder may be in memory, which they save."""
+
+
+def scratch_file() -> AbstractContextManager[BinaryIO]:
+    """A file without a name, which goes however this process ends: in TMPDIR, or else on a disk."""
+    chosen = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    usable = not chosen and os.access(ON_DISK, os.W_OK | os.X_OK)
+    return TemporaryFile(dir=ON_DISK if usable else None)
+
+
+def append(file: BinaryIO, values: NDArray[Any], kind: DTypeLike) -> None:
+    """Write numbers to the end of a file."""
+    file.write(np.ascontiguousarray(values, dtype=kind).data)
+
+
+def mapped(file: BinaryIO, kind: DTypeLike) -> NDArray[Any]:
+    """All numbers in a file, as pages of it, which stay when its name goes.
+
+    Whoever changes one changes a copy.
+    """
+    file.flush()
+    if not file.tell():
+        return np.zeros(0, dtype=kind)  # nothing cannot be mapped
+    return np.asarray(np.memmap(file, dtype=kind, mode="c"))

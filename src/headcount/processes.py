@@ -1,4 +1,5 @@
-"""This process and those that it starts: what they import, how they are stopped, their memory.
+"""This process and those that it starts: what they import, how they are stopped, their memory,
+and how far their work is: a bar on a terminal, notes in a file if asked, silence elsewhere.
 
 No Python that headcount starts imports from the folder that it works in. That is often the one with
 the data, and a file ``polars.py`` that came with them would be run in place of the library. ``-P``
@@ -8,18 +9,24 @@ fit into memory is refused before it is begun.
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread, current_thread, main_thread
-from time import sleep
+from time import monotonic, sleep
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, HeadcountError, without_values
+from headcount.files import write_text_atomic
 
 HOME = Path(__file__).resolve().parents[1]
 """Where headcount itself was imported from: always right, since it is running."""
@@ -229,3 +236,88 @@ def _told(text: str) -> int:
     raise ConfigError(
         "environment", place=SETTING, found=repr(text), expected="a whole number of GiB, 1 or more"
     )
+
+
+T = TypeVar("T")
+
+
+class Progress(Protocol):
+    """Follows an iteration and shows how far it is."""
+
+    def __call__(self, items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+        """Yield the items one by one."""
+
+
+def silent(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+    """No display: the library's default."""
+    return iter(items)
+
+
+def bar(items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+    """A bar with the time left on standard error if that is a terminal, else nothing."""
+    if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
+        return iter(items)
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return iter(track(items, description=what, total=total, console=console, transient=True))
+
+
+EVERY = 0.2
+"""Seconds between two notes of how far work is."""
+
+
+@dataclass(frozen=True)
+class _ToFile:
+    """Notes in a file how far work is, for programs: ``{"what": ..., "done": 3, "total": 8}``.
+
+    The file is replaced whole, so that a reader always sees one note. ``total`` is null where it
+    is not known.
+    """
+
+    path: Path
+
+    def __call__(self, items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:
+        """Yield the items one by one."""
+        known = len(items) if total is None and isinstance(items, Sized) else total
+        noted = -EVERY
+        done = 0
+        for done, item in enumerate(items, start=1):
+            if monotonic() - noted >= EVERY:
+                self._note(what, done - 1, known)
+                noted = monotonic()
+            yield item
+        self._note(what, done, known)
+
+    def _note(self, what: str, done: int, total: int | None) -> None:
+        note = {"what": what, "done": done, "total": total}
+        write_text_atomic(self.path, json.dumps(note, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def fault_noted(path: Path | None) -> Iterator[None]:
+    """Note in the file of progress why work ends with an error: ``{"fault": ...}``, no values."""
+    try:
+        yield
+    except HeadcountError as error:
+        if path is not None:
+            note = {"fault": without_values(error)}
+            write_text_atomic(path, json.dumps(note, ensure_ascii=False) + "\n")
+        raise
+
+
+def progress_of(*, quiet: bool, file: Path | None = None) -> Progress:
+    """Notes in a file, a bar on a terminal, or nothing."""
+    if file is not None:
+        return _ToFile(file)
+    return silent if quiet else bar
+
+
+def only_warnings(context: Any, quiet: bool) -> bool:
+    """With --quiet the log says warnings alone, until the command, of typer's context, ends."""
+    if quiet:
+        log = logging.getLogger("headcount")
+        context.call_on_close(partial(log.setLevel, log.level))
+        log.setLevel(logging.WARNING)
+    return quiet

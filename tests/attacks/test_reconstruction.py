@@ -14,7 +14,7 @@ from headcount.attacks._structure import build_structure
 from headcount.attacks.intervals import UNKNOWN
 from headcount.attacks.knowledge import Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import reconstruct
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import ConfigError, InputError
 from headcount.schema import Schema, load_schema
 from headcount.tabulate.published import supported, tables

@@ -248,7 +248,7 @@ main()
 
 ENDLESS = """
 import sys
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.run import protect
 from headcount.solve import worker
 worker.COMMAND = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -289,7 +289,7 @@ SPINNING = """
 import sys
 import numpy as np
 from headcount.compiled import kernel, njit
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.run import protect
 @njit
 def step(number):

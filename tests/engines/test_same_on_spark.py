@@ -16,8 +16,7 @@ from polars.testing import assert_frame_equal
 from headcount.comparison.cache import Cache
 from headcount.comparison.cases import Case, Released, score_cases
 from headcount.comparison.study import Work
-from headcount.engines import Engine, InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import Engine, InOrder, LocalEngine
 from headcount.engines.spark import SparkEngine
 from headcount.errors import InputError
 from headcount.evaluation.error import Error

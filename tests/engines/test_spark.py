@@ -16,10 +16,10 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.engines.spark import SparkEngine, _HandedWork, _libraries, _refuse_others
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, _InputErrors
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from tests.engines.spark import spark
 
 pytestmark = pytest.mark.spark

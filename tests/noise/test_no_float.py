@@ -21,7 +21,7 @@ from headcount.noise import (
     TwoSidedGeometric,
     keyed,
 )
-from headcount.noise import words as kernels
+from headcount.noise import source as kernels
 from headcount.noise.keyed import build_table
 from headcount_papers.frame.published_noise import GeometricByRatio
 
@@ -173,7 +173,7 @@ def floats_in_text(source: str) -> list[str]:
     ]
 
 
-PATH = ["keyed", "laws", "source", "words"]
+PATH = ["keyed", "laws", "source"]
 
 
 @pytest.mark.parametrize("name", PATH)

@@ -5,7 +5,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.noise.words import CHUNK, Words, derive_key
+from headcount.noise.source import CHUNK, Words, derive_key
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 WORDS = Words(key=KEY, extension_key=OTHER)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
 from headcount.population.population import ReadSummary
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount_papers.ipums1940 import Extract, read_extract, read_ipums1940
 
 UNIT_LENGTH, PERSON_LENGTH = 159, 273

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import InputError
 from headcount.geography.geography import CodeColumns, Prefixes
 from headcount.population import pieces, tables, text_files

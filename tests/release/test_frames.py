@@ -12,7 +12,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.release import TablesRelease
-from headcount.release.frames import counted_rows, dense, is_large, only_counted, units_frame
+from headcount.release.layout import counted_rows, dense, is_large, only_counted, units_frame
 from headcount.release.published import PublishedCells, Rules, Thresholds
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate.published import PublishedTable

@@ -16,7 +16,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.release import CountsRelease, Release, frames, sheets
+from headcount.release import CountsRelease, Release, layout, sheets
 from headcount.release.layout import FileLayout, marginal
 from headcount.release.store import check_files, guarantee_to_json, read_release, write_release
 from headcount.schema import Schema
@@ -153,7 +153,7 @@ def test_a_release_of_many_pieces_is_the_same(tmp_path: Path, monkeypatch: pytes
 
     def counted(units: pl.DataFrame, *rest: Any) -> pl.DataFrame:
         made.append(units.height)
-        return frames.tidy_frame(units, *rest)
+        return layout.tidy_frame(units, *rest)
 
     monkeypatch.setattr(sheets, "tidy_frame", counted)
     pieces = save(release, tmp_path / "pieces", formats=("parquet", "csv"), tidy=True)
@@ -173,7 +173,7 @@ def test_a_table_that_fails_half_way_leaves_no_file(
     def failing(*given: Any) -> pl.DataFrame:
         if not next(left, False):
             raise OSError("the disk is full")
-        return frames.wide_frame(*given)
+        return layout.wide_frame(*given)
 
     monkeypatch.setattr(sheets, "wide_frame", failing)
     with pytest.raises(OSError, match="the disk is full"):

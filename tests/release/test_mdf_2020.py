@@ -16,7 +16,7 @@ from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.population import Quarters
 from headcount.privacy import Guarantee
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.release import _mdf_2020, mdf_2020_check
 from headcount.release._mdf_2020 import (
     ExactTotals,

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
-from headcount.release.frames import counted_rows
+from headcount.release.layout import counted_rows
 from headcount.release.store import _from_rows, _geography_in_order, _read_rows, geography_of_units
 from headcount.schema import Attribute, Schema
 from headcount.testing.strategies import geographies

@@ -57,7 +57,6 @@ WATCHED = {
         "topdown/parts.py",
         "run/protect.py",
         "run/_beforehand.py",
-        "run/_receipt.py",
         "noise/keyed.py",
         "noise/source.py",
         "privacy/ledger.py",

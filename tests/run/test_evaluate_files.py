@@ -17,7 +17,8 @@ from headcount.domain import Domain
 from headcount.errors import InputError, RunError
 from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice
-from headcount.release.foreign import ForeignFiles, read_foreign
+from headcount.release.foreign import read_foreign
+from headcount.release.layout import ForeignFiles
 from headcount.run.evaluate import evaluate_files, evaluate_run
 from headcount.run.protect import protect_run
 from tests.run.town import write_config, write_town

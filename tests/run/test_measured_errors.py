@@ -18,15 +18,14 @@ from headcount.domain import Domain
 from headcount.evaluation.error_report import FEW_UNITS
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.progress import silent
-from headcount.run.error_report import _with_measured
+from headcount.processes import silent
 from headcount.tabulate import TOTAL, every_cell
 from headcount.topdown import rerun
 from headcount.topdown.answers import Answers
 from headcount.topdown.from_measurements import PublishedStart, estimate_from, start_from
 from headcount.topdown.linear import matrices
 from headcount.topdown.place_estimates import interval_pieces
-from headcount.topdown.rerun import PART, SQUARES, Made, _measured_squares, _nudged
+from headcount.topdown.rerun import PART, SQUARES, Made, _measured_squares, _nudged, with_measured
 from tests.topdown import test_topdown_spine as spine
 from tests.topdown.small import keyed, zcdp
 
@@ -267,7 +266,7 @@ def test_the_best_figure_is_that_of_the_reruns_raised_where_measurements_say_so(
     )
     rows = [("x", "a", 100.0, 8.0), ("x", "b", 100.0, 40.0), ("x", "c", 64.0, 1.6)]
     rows.append(("x", "d", -1.0, 2.0))  # e is not told
-    found = _with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
+    found = with_measured(table, pl.DataFrame(rows, schema=SQUARES, orient="row"))
     assert found["measured"].to_list() == [10.0, 10.0, 8.0, None, None]
     assert found["measured_error"].to_list() == [0.4, 2.0, 0.1, None, None]
     sure, unsure = (0.9**2 / (0.9**2 + 0.3**2 + error**2) for error in (0.4, 2.0))

@@ -16,7 +16,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.run.protect import protect_run
 from headcount.topdown import descend
-from headcount.topdown._estimate import chunks
+from headcount.topdown.parts import chunks
 from tests.run.test_crash import TOPDOWN
 from tests.run.town import LEDGER, MICRODATA, UNITS, make_ledger, people, write_config, write_town
 

@@ -13,7 +13,7 @@ from headcount.fields import AtLeast1
 from headcount.mechanisms.geometric import Geometric
 from headcount.population import Generated, Population
 from headcount.population.uniform import uniform
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

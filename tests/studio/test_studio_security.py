@@ -17,9 +17,8 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.studio import security, serve
-from headcount.studio.app import screen_named
+from headcount.studio.app import SCREENS, load_all, screen_named
 from headcount.studio.folder import Folder
-from headcount.studio.screens import SCREENS, load_all
 from headcount.studio.security import COOKIE, FIELD, MOST_BODY
 from headcount.studio.start import plain_files
 from tests.studio.client import Client, running

@@ -80,6 +80,5 @@ def rounding_passes(seed: int) -> tuple[RoundPass, ...]:
     elif seed % 3 == 2:
         chains = (CHAINS[0], CHAINS[1][:1], CHAINS[1][2:4])
     return tuple(
-        RoundPass(tuple(groups_keeping(SHAPE, keep).astype(np.int32) for keep in chain))
-        for chain in chains
+        tuple(groups_keeping(SHAPE, keep).astype(np.int32) for keep in chain) for chain in chains
     )

@@ -38,7 +38,7 @@ def target_distance(batch: Batch, x: Floats, counts: Ints, one: RoundPass) -> In
     cell = np.repeat(batch.cell, np.diff(batch.var_start))
     whole = np.floor(x).astype(np.int64)
     out = np.zeros(batch.parents, np.int64)
-    for group in one.queries:
+    for group in one:
         parts = np.zeros((int(batch.child_start[-1]), int(group.max()) + 1))
         np.add.at(parts, (batch.var_child, group[cell]), x - whole)
         away = margin_counts(batch, group, counts - whole) - np.rint(parts).astype(np.int64)

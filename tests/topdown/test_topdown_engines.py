@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.engines import InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import InOrder, LocalEngine
 from headcount.errors import PrivacyError, RunError
 from headcount.mechanisms._base import Context
 from headcount.noise import KeyedNoise, RunKey
@@ -26,9 +25,9 @@ from headcount.storage import storage_at
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
 from headcount.topdown import descend as descending
-from headcount.topdown._estimate import chunks
 from headcount.topdown.choices import QuartersBounds
 from headcount.topdown.measure import truth_in_files
+from headcount.topdown.parts import chunks
 from tests.topdown.small import (
     bounded,
     counts_of,
@@ -289,7 +288,7 @@ def test_a_task_whose_truth_is_in_memory_cannot_be_sent():
 
 def test_what_estimates_cannot_import_what_measures():
     """By the text of its modules and of all that they import of this mechanism."""
-    seen, todo = set(), ["_estimate", "_kernels"]
+    seen, todo = set(), ["_estimate"]
     while todo:
         name = todo.pop()
         seen.add(name)
@@ -301,7 +300,7 @@ def test_what_estimates_cannot_import_what_measures():
                 _, found, own = node.module.partition("headcount.topdown")
                 names = [own.lstrip(".")] if own else [one.name for one in node.names]
                 todo += [one for one in names if found and one not in seen]
-    assert {"_estimate", "_kernels", "planned", "restrict"} <= seen
+    assert {"_estimate", "parts", "planned", "restrict"} <= seen
     assert not seen & {"measure", "descend", "design", "mechanism"}
 
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import settings as examples
 
 from headcount.arrays import Ints
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.privacy import UnitOfPrivacy, ZCDPLoss
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.release import CountsRelease
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, Query

@@ -11,8 +11,7 @@ import pytest
 
 from headcount.errors import RunError
 from headcount.storage import Storage, storage_at
-from headcount.topdown._estimate import SparseRows
-from headcount.topdown.parts import LevelPart, PartFiles
+from headcount.topdown.parts import LevelPart, PartFiles, SparseRows
 from tests.storage.stores import bucket
 from tests.topdown.small import dense, pure, run, same, settings, village
 

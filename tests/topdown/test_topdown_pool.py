@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.domain import Domain
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import ConfigError
 from headcount.mechanisms import Context
 from headcount.schema import Attribute, Schema

@@ -12,12 +12,12 @@ import pytest
 
 from headcount.comparison.run import _settings_words
 from headcount.domain import Domain
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.mechanisms import Chain, Context, Tabulated, protect
 from headcount.mechanisms.sampling import Sampling
 from headcount.noise import KeyedNoise
 from headcount.noise.source import MEASUREMENT
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.release.store import guarantee_from_json, guarantee_to_json
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS

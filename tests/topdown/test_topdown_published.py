@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject
 from hypothesis import settings as examples
 
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import HeadcountError, InputError
 from headcount.schema import Attribute, Schema
 from headcount.storage import storage_at

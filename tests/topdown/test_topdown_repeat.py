@@ -14,15 +14,21 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
-from headcount.engines import InOrder
-from headcount.engines.local import LocalEngine
+from headcount.engines import InOrder, LocalEngine
 from headcount.errors import RunError
 from headcount.storage import storage_at
 from headcount.topdown import descend as _task
 from headcount.topdown import descend as descending
-from headcount.topdown._estimate import NodeWork, SparseRows, chunks, estimate
+from headcount.topdown._estimate import NodeWork, estimate
 from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
-from headcount.topdown.parts import Estimates, LevelPart, PartFiles, PartsInMemory
+from headcount.topdown.parts import (
+    Estimates,
+    LevelPart,
+    PartFiles,
+    PartsInMemory,
+    SparseRows,
+    chunks,
+)
 from tests.topdown.small import (
     AGE,
     KIND,

@@ -40,6 +40,7 @@ def watching() -> Iterator[Watched]:
         return rounded
 
     with (
+        patch.object(leastsquares, "least_squares", least_squares),
         patch.object(passes, "least_squares", least_squares),
         patch.object(rounding, "round_batch", round_batch),
     ):

@@ -29,7 +29,7 @@ from headcount.evaluation import (
 )
 from headcount.evaluation.answers import tallied_answers
 from headcount.evaluation.tally import finite_vector, quantile_of
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding

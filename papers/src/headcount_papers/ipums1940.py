@@ -22,7 +22,7 @@ from headcount.fields import FilePath
 from headcount.geography.geography import Geography, Prefixes, build_geography
 from headcount.population import UNITS_READ_OFF, FromFile
 from headcount.population.population import Population, Quarters, ReadSummary
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
 from headcount_papers.fixed_width import (

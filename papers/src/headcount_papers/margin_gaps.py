@@ -14,7 +14,7 @@ import polars as pl
 from headcount.attacks import changed_tables
 from headcount.attacks.changed_cells import changed_cells
 from headcount.evaluation import Metric, Truth
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding, Support

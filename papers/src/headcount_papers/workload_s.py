@@ -17,7 +17,7 @@ from headcount.population import Generated, InDwellings
 from headcount.population.from_households import SEVEN_RACES
 from headcount.population.population import HOUSEHOLD, Households, Population
 from headcount.population.town_people import AGE, HISPANIC, OLDEST, SEX
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Attribute, Follows
 
 LEVELS = ("county", "tract", "block_group", "block")

@@ -46,7 +46,7 @@ from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.release import Release, TablesRelease
-from headcount.release.frames import units_frame
+from headcount.release.layout import units_frame
 from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema

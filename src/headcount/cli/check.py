@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, only_warnings, print_json
+from headcount.cli.options import AsJson, print_json
 from headcount.cli.show import WIDE, plain_console, show_reading, table_of
 from headcount.fields import in_plain_numbers
+from headcount.processes import only_warnings
 
 if TYPE_CHECKING:
     from headcount.run.protect import Prepared

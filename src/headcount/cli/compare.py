@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json, progress_of
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json
 from headcount.cli.show import show_table
+from headcount.processes import progress_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,7 +87,7 @@ def compare(
       headcount compare config.toml --preset thorough --out comparisons/thorough
     """
     from headcount.comparison.settings import Settings
-    from headcount.progress import fault_noted
+    from headcount.processes import fault_noted
     from headcount.run.compare import compare_run
 
     typed = {"methods": methods, "epsilon": epsilon, "release": ",".join(release or [])}

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, Quiet, named_area, print_json, progress_of
+from headcount.cli.options import AsJson, Quiet, named_area, print_json
 from headcount.cli.show import show_table
+from headcount.processes import progress_of
 
 
 def errors(

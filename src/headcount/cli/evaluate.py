@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, Quiet, print_json, progress_of
+from headcount.cli.options import AsJson, OnEngine, Quiet, print_json
 from headcount.cli.show import show_table
+from headcount.processes import progress_of
 
 if TYPE_CHECKING:
     from headcount.run.evaluate import Compared, EvaluatedRun

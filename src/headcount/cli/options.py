@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headcount.engines import EngineName
+from headcount.processes import only_warnings
 
 if TYPE_CHECKING:
     from headcount.geography.spine import NamedArea
-    from headcount.progress import Progress
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
@@ -29,15 +27,6 @@ OnEngine = Annotated[
         help="Where the work is done: local, this machine, or spark. Results are the same."
     ),
 ]
-
-
-def only_warnings(context: typer.Context, quiet: bool) -> bool:
-    """With --quiet the log says warnings alone, until the command ends."""
-    if quiet:
-        log = logging.getLogger("headcount")
-        context.call_on_close(partial(log.setLevel, log.level))
-        log.setLevel(logging.WARNING)
-    return quiet
 
 
 Quiet = Annotated[
@@ -73,15 +62,6 @@ def named_area(text: str, *, command: str) -> NamedArea:
             command, place="--area", found=repr(text), expected="NAME=LEVEL:CODE,CODE,..."
         )
     return name, level, tuple(codes.split(","))
-
-
-def progress_of(*, quiet: bool, file: Path | None = None) -> Progress:
-    """Notes in a file, a bar on a terminal, or nothing."""
-    from headcount.progress import ToFile, bar, silent
-
-    if file is not None:
-        return ToFile(file)
-    return silent if quiet else bar
 
 
 def print_json(answer: Mapping[str, Any]) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json, progress_of
+from headcount.cli.options import AsJson, OnEngine, ProgressFile, Quiet, print_json
+from headcount.processes import progress_of
 
 
 def protect(
@@ -47,7 +48,7 @@ def protect(
       [run]
       out = "runs/first"
     """
-    from headcount.progress import fault_noted
+    from headcount.processes import fault_noted
     from headcount.run.protect import protect_run
 
     progress = progress_of(quiet=quiet or as_json, file=progress_file)

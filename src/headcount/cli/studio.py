@@ -42,8 +42,8 @@ def studio(
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "tomlkit"):
             raise
         raise RunError(f"The studio needs {error.name}: pip install 'headcount[studio]'") from None
+    from headcount.studio.app import load_all
     from headcount.studio.folder import Folder
-    from headcount.studio.screens import load_all
 
     def say_next(address: str) -> None:
         stack.close()  # the file that led the browser here is no longer needed

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli.options import OnEngine, Quiet, progress_of
+from headcount.cli.options import OnEngine, Quiet
 from headcount.engines import EngineName
+from headcount.processes import progress_of
 
 if TYPE_CHECKING:
     from headcount.comparison.study import Given, Study

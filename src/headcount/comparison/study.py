@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, ge
 from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, did_you_mean
 from headcount.privacy.loss import exact
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.registry import STUDIES, TO_INSTALL, entry_points
 
 if TYPE_CHECKING:

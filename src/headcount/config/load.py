@@ -18,8 +18,7 @@ from headcount.files import read_toml
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population import Population, Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
-from headcount.release.foreign import ForeignFiles
-from headcount.release.layout import FileFormat, FileLayout, MarginNames
+from headcount.release.layout import FileFormat, FileLayout, ForeignFiles, MarginNames
 from headcount.schema.roles import ANYBODY, NO_ROLES, Attacker, Roles
 from headcount.storage import storage_at
 from headcount.typed import from_table, given, located, shaping, to_table

@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from headcount.config.estimate import EstimateConfig, MeasurementsTable
 from headcount.config.load import LISTS, Config, ConfigCase, ConfigChoice, RunSettings
 from headcount.registry import POPULATIONS, Registry
-from headcount.release.foreign import ForeignFiles
+from headcount.release.layout import ForeignFiles
 from headcount.schema.roles import Attacker, Roles
 from headcount.typed import PRESET, hidden_keys, presets, to_table
 

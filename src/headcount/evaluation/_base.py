@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from headcount.errors import HeadcountError, InputError
 from headcount.mechanisms import Chain, Mechanism
 from headcount.population import Population
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.figures import Axis
 from headcount.report.finding import SUPPORTED, Finding, Support

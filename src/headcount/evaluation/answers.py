@@ -31,7 +31,7 @@ from headcount.evaluation.tally import (
 )
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
-from headcount.release.frames import LevelTable
+from headcount.release.layout import LevelTable
 from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, TOTAL, Counts, Query, every_cell

@@ -17,7 +17,7 @@ from headcount.evaluation.epsilon_bounds import AuditBound, DirectEstimate, audi
 from headcount.mechanisms import Chain, ChainDesign, Tabulated
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Reference, band_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

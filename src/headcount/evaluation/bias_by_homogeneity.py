@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.evaluation._base import LEVEL, Metric, NotFeasible, Truth, publishes_counts
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, band_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

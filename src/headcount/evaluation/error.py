@@ -16,7 +16,7 @@ from headcount.errors import InputError
 from headcount.evaluation._base import LEVEL, QUERY, Metric, Truth, by_level, publishes_some_counts
 from headcount.evaluation.answers import group_names, tallied_answers
 from headcount.evaluation.tally import CELL_WORDS, CellSet, CountPairs, beside_size, check_cells
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, line_chart, point_chart
 from headcount.report.finding import Finding, Support

@@ -22,7 +22,7 @@ from headcount.evaluation.attacked import Attacked, score_claims
 from headcount.evaluation.part import TruePeople, part_of, whole_of
 from headcount.population import Population
 from headcount.privacy import Guarantee
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.registry import ATTACKS, METRICS, Registry
 from headcount.release import Release, TablesRelease
 from headcount.release.foreign import is_foreign, read_foreign

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from headcount.evaluation._base import Metric, Truth, by_level, publishes_counts
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

@@ -30,7 +30,7 @@ from headcount.evaluation.segregation import (
 )
 from headcount.evaluation.tally import CountPairs, band_bounds
 from headcount.fields import AtLeast1
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, line_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

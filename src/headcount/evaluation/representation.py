@@ -20,9 +20,9 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.evaluation._base import LEVEL, Metric, Truth, needs, publishes_counts
 from headcount.evaluation.tally import band_bounds
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
-from headcount.release.frames import LevelTable
+from headcount.release.layout import LevelTable
 from headcount.report.figures import Axis, Control, line_chart
 from headcount.report.finding import Finding, Support
 from headcount.report.model import Column, Figure

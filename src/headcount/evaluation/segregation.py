@@ -40,7 +40,7 @@ from headcount.evaluation.answers import (
 )
 from headcount.evaluation.tally import CountPairs, pair_counts
 from headcount.fields import AtLeast0, AtLeast1
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release, TablesRelease
 from headcount.report.figures import Axis, Control, point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

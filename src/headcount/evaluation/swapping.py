@@ -13,7 +13,7 @@ from headcount.errors import RunError
 from headcount.evaluation._base import Metric, Truth
 from headcount.files import from_json
 from headcount.mechanisms.swapping.households import REPORT
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support

@@ -13,7 +13,7 @@ from headcount.arrays import Floats, Ints
 from headcount.evaluation._base import LEVEL, Metric, Truth, by_level, changes_counts, needs
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.release.published import PublishedCells, by_name
 from headcount.report.figures import Axis, line_chart

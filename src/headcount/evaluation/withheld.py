@@ -9,7 +9,7 @@ import polars as pl
 
 from headcount.evaluation._base import LEVEL, Metric, Truth, by_level, needs, withholds_cells
 from headcount.evaluation.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, line_chart
 from headcount.report.finding import Finding

@@ -27,7 +27,7 @@ from headcount.noise import Noise
 from headcount.noise.laws import reach
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease, Dense, LevelTable, TablesRelease
 from headcount.release.changed import KnownChange
 from headcount.release.publication import Publication

@@ -52,8 +52,7 @@ from headcount.files import (
     sync_directory,
 )
 from headcount.noise import Noise, Stream
-from headcount.noise.source import SEED_DRAWS, KeyKind, secret_bits
-from headcount.noise.words import Words, derive_key
+from headcount.noise.source import SEED_DRAWS, KeyKind, Words, derive_key, secret_bits
 from headcount.population.population import RecordKeys
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder

@@ -15,8 +15,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
 from headcount.mechanisms._base import Context, PreTabular, StepDesign
 from headcount.noise import Noise, Stream
-from headcount.noise.source import SEED_DRAWS, cipher_words, generator
-from headcount.noise.words import Words
+from headcount.noise.source import SEED_DRAWS, Words, cipher_words, generator
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.privacy.loss import positive

@@ -20,8 +20,18 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise.laws import Law, invert, precision
-from headcount.noise.source import DrawPositions, KeyKind, RunKey, Stream, check_draws, encode
-from headcount.noise.words import CHUNK, Words, derive_key, lookup
+from headcount.noise.source import (
+    CHUNK,
+    DrawPositions,
+    KeyKind,
+    RunKey,
+    Stream,
+    Words,
+    check_draws,
+    derive_key,
+    encode,
+    lookup,
+)
 
 SAMPLER_VERSION = 1
 """Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""

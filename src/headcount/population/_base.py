@@ -27,7 +27,7 @@ from headcount.population.pieces import table_digest
 from headcount.population.population import Households, Population
 from headcount.population.suspicious import Totals
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import load_schema
 from headcount.schema.load import SchemaFile
 from headcount.schema.schema import first_repeated

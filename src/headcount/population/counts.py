@@ -55,7 +55,7 @@ from headcount.population.suspicious import (
 )
 from headcount.population.tables import AnyTable, Rows, read_rows, table_of
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Schema, load_schema
 from headcount.schema.load import SchemaFile
 

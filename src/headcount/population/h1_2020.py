@@ -18,7 +18,7 @@ from headcount.population.redistricting_2020 import (
     read_units_2020,
 )
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import load_schema
 
 

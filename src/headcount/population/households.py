@@ -44,7 +44,7 @@ from headcount.population.population import HOUSEHOLD, VACANT, Households, Popul
 from headcount.population.suspicious import Totals, without_totals
 from headcount.population.tables import AnyTable, Rows, header_of, read_rows, table_of
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Attribute, Follows
 
 KINDS = ("household", "vacant")

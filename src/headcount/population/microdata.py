@@ -54,7 +54,7 @@ from headcount.population.tables import (
     table_of,
 )
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Follows, Schema, impossible
 from headcount.schema.schema import Combination
 

@@ -44,7 +44,7 @@ from headcount.population.pieces import table_digest
 from headcount.population.population import MOST_PEOPLE, Population, Quarters, ReadSummary
 from headcount.population.tables import Rows, read_rows, table_of
 from headcount.population.text_files import PLAIN, Format
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import load_schema
 
 HHGQ, TYPES = "hhgq", 8

@@ -42,7 +42,7 @@ from headcount.population.town_people import (
     race_mask,
     race_of_mask,
 )
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 
 BLOCK_SPREAD = 1.2
 """Standard deviation of log block size: the median populated block is half the mean one."""

@@ -13,7 +13,7 @@ from headcount.fields import AtLeast0, AtLeast1
 from headcount.geography import regular
 from headcount.population import Generated
 from headcount.population.population import Population
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Schema
 
 MOST_PEOPLE, MOST_DEPTH, MOST_LEAVES = 10**12, 40, 10**6

@@ -17,7 +17,7 @@ from headcount.errors import InputError
 from headcount.files import pieces, whole_files
 from headcount.geography import Geography
 from headcount.population.population import Quarters
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release._tidy import LeafCounts, PlacedDwellings, PlacedPeople, place
 from headcount.schema import Schema
 from headcount.schema.load import load_schema

@@ -21,7 +21,7 @@ from headcount.errors import InputError, RunError
 from headcount.files import whole_files
 from headcount.geography import Geography
 from headcount.population.population import Quarters
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release._mdf import bars, comments, places, refuse_other_lengths
 from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
 from headcount.schema import Schema

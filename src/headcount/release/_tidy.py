@@ -21,7 +21,7 @@ from headcount.errors import InputError
 from headcount.files import pieces, whole_files
 from headcount.geography import Geography
 from headcount.population.population import Quarters
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.schema import Schema
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ below 0 and fractions stay as they are: they are to be scored, not to be refused
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,8 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.domain import Domain
 from headcount.errors import InputError
-from headcount.fields import Named, Pairs
 from headcount.geography import Geography
 from headcount.population.tables import Rows, header_of, read_rows
-from headcount.population.text_files import PLAIN, Format
 from headcount.privacy.guarantee import UnknownGuarantee
 from headcount.processes import gib, memory_limit
 from headcount.release._foreign_files import (
@@ -31,36 +29,11 @@ from headcount.release._foreign_files import (
     read_mdf,
     read_ppmf,
 )
-from headcount.release.frames import LevelTable, is_large
-from headcount.release.layout import marginal
+from headcount.release.layout import ForeignFiles, LevelTable, is_large, marginal
 from headcount.release.release import CountsRelease, Release
 from headcount.schema import Schema
 
 WHY_UNKNOWN = "the files were not made here, and do not say how they were made"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ForeignFiles:
-    """``[release]``: how the files of somebody else's release are to be understood.
-
-    where
-        count     the column of counts of a tidy table; left out, the first of n, count, value and
-                  people that there is
-        columns   columns by the name that they have in the files, and what they are: a level of the
-                  geography, an attribute, a cell
-        values    for an attribute, levels by the value that stands for them in the files
-        missing   whether a count that is not in the files is "missing", or "zero"
-        format    how text files are written
-    """
-
-    count: str = ""
-    columns: Annotated[tuple[tuple[str, str], ...], Named(str)] = field(default_factory=Pairs)
-    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    missing: Literal["missing", "zero"] = "missing"
-    format: Format = PLAIN
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", Pairs.of(self.columns))
 
 
 def read_foreign(

@@ -13,7 +13,7 @@ import numpy as np
 from headcount.errors import ConfigError
 from headcount.population import Population
 from headcount.population.population import Quarters
-from headcount.progress import Progress
+from headcount.processes import Progress
 from headcount.release._mdf import refuse_other_layout, write_mdf
 from headcount.release._mdf_2020 import (
     PERSONS_LAYOUT,

@@ -15,7 +15,7 @@ from headcount.domain import CountsOf, Domain
 from headcount.errors import InputError, did_you_mean, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
-from headcount.release.frames import (
+from headcount.release.layout import (
     Dense,
     LevelTable,
     dense,

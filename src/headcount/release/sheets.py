@@ -22,27 +22,25 @@ import polars as pl
 from headcount.fields import in_plain_numbers
 from headcount.files import whole_files
 from headcount.geography.geography import Geography
-from headcount.progress import Progress, silent
-from headcount.release.frames import (
-    COUNT,
-    LevelTable,
-    code_names,
-    counted_rows,
-    only_counted,
-    refuse_clash,
-    tidy_frame,
-    units_frame,
-    wide_frame,
-)
+from headcount.processes import Progress, silent
 from headcount.release.layout import (
     AREAS,
+    COUNT,
     UNITS,
     FileFormat,
     FileLayout,
+    LevelTable,
     MarginNames,
+    code_names,
+    counted_rows,
     marginal,
+    only_counted,
     published_stem,
+    refuse_clash,
     stem_of,
+    tidy_frame,
+    units_frame,
+    wide_frame,
 )
 from headcount.release.published import (
     FLAG,

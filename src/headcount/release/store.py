@@ -23,16 +23,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount._version import __version__
-from headcount.arrays import Ints, Ints32, append, mapped, scratch_file
+from headcount.arrays import Ints, Ints32
 from headcount.domain import CountsOf, Domain
 from headcount.errors import RunError
-from headcount.files import from_json, write_bytes_atomic
+from headcount.files import append, from_json, mapped, scratch_file, write_bytes_atomic
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
-from headcount.progress import Progress, silent
-from headcount.release.frames import COUNT, LevelTable
-from headcount.release.layout import UNITS, FileFormat, FileLayout, published_stem, stem_of
+from headcount.processes import Progress, silent
+from headcount.release.layout import (
+    COUNT,
+    UNITS,
+    FileFormat,
+    FileLayout,
+    LevelTable,
+    published_stem,
+    stem_of,
+)
 from headcount.release.published import (
     FLAG,
     definition_of,

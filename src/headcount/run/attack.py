@@ -59,7 +59,7 @@ from headcount.release.store import (
     schema_from_json,
 )
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from headcount.schema import Schema
 from headcount.tabulate import tabulate
 from headcount.tabulate.published import tables

@@ -28,14 +28,14 @@ from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import InDwellings, Population
 from headcount.privacy import DEFAULT_UNIT
 from headcount.privacy.loss import positive
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.directory import refuse_unsafe
 from headcount.report.directory import NOT_PRIVATE, study_is_there, write_study
 from headcount.report.html import write_report
 from headcount.report.model import Figure, Provenance, Report, gather_provenance
 from headcount.report.notebook import shown
 from headcount.run._publishable import publishable, refuse_unknown
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 
 if TYPE_CHECKING:
     import polars as pl

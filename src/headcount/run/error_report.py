@@ -17,16 +17,16 @@ import polars as pl
 
 from headcount.addresses import step_words
 from headcount.errors import ConfigError, RunError
-from headcount.evaluation.error_report import ALL, FEW_UNITS, ErrorReport, ReleaseErrors
+from headcount.evaluation.error_report import FEW_UNITS, ErrorReport, ReleaseErrors
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms import Context
 from headcount.noise import KeyedNoise, RunKey
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease, Release
 from headcount.release.publication import MEASUREMENTS
 from headcount.release.store import MANIFEST, RECEIPT, Stored, read_stored, release_folder
 from headcount.report.html import write_report
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from headcount.tabulate import counts_digest, every_cell
 from headcount.tabulate.counts import every_level
 from headcount.topdown.from_measurements import PublishedStart, start_from
@@ -37,44 +37,8 @@ from headcount.topdown.rerun import (
     released_counts,
     rerun,
     settings_from_json,
+    with_measured,
 )
-
-AS_FAR = 0.1
-"""How far errors by reruns are off, as a part of them: on real counts up to 13 % too small."""
-
-BY_BOTH, BY_RERUNS = "both", "reruns"
-"""What the best figure is from."""
-
-
-def _with_measured(table: pl.DataFrame, squares: pl.DataFrame) -> pl.DataFrame:
-    """A table of errors by reruns (evaluation/error_report.py), with those by the measurements.
-
-    The best figure is that of the reruns, raised towards that of the measurements if it is larger:
-
-        b = p + w (m - p)  if m > p,  w = t / (t + v),  t = (p AS_FAR)^2
-
-    where
-        p, m   the errors by reruns and by measurements
-        v      the variance of m - p
-        t      that of how far reruns are off, before measurements tell of it
-
-    It is never lowered: a release in the place of the truth is too smooth, if anything.
-    """
-    measured = pl.when(pl.col("square") > 0).then(pl.col("square").sqrt())
-    columns = squares.with_columns(measured=measured, sizes=pl.lit(ALL))
-    columns = columns.with_columns(measured_error=pl.col("error") / (2 * pl.col("measured")))
-    both = table.join(columns.drop("square", "error"), on=["level", "query", "sizes"], how="left")
-    more = pl.col("measured") - pl.col("rmse")
-    variance = pl.col("measured_error").pow(2) + pl.col("rmse_error").pow(2)
-    raised, off = (more > 0).fill_null(value=False), (AS_FAR * pl.col("rmse")).pow(2)
-    weight = off / (off + variance)
-    error = (weight * pl.col("measured_error").pow(2) + pl.col("rmse_error").pow(2)).sqrt()
-    return both.with_columns(
-        best=pl.when(raised).then(pl.col("rmse") + weight * more).otherwise("rmse"),
-        best_error=pl.when(raised).then(error).otherwise("rmse_error"),
-        best_by=pl.when(raised).then(pl.lit(BY_BOTH)).otherwise(pl.lit(BY_RERUNS)),
-    )
-
 
 RUNS, SEED = 5, 0
 """How often a release is protected again, and the seed of that noise, unless others are given."""
@@ -153,7 +117,7 @@ def error_report(
             progress=progress,
         )
     return ErrorReport(
-        table=_with_measured(errors.table(), squares),
+        table=with_measured(errors.table(), squares),
         levels=counts.geography.levels,
         runs=runs,
         seed=seed,

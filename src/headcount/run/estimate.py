@@ -19,7 +19,7 @@ from headcount.engines import EngineName, handed_folder
 from headcount.errors import HeadcountError
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import CountsRelease
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.store import (
@@ -31,7 +31,7 @@ from headcount.release.store import (
     write_release,
 )
 from headcount.run._beforehand import check_output, rehearse_counts
-from headcount.run.engines import engine_named
+from headcount.run.protect import engine_named
 from headcount.schema import load_schema
 from headcount.storage import Storage, storage_at
 from headcount.topdown.from_measurements import (

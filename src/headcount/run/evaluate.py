@@ -21,14 +21,13 @@ from headcount.errors import RunError
 from headcount.evaluation import Truth
 from headcount.evaluation.evaluate import Choice, Evaluation, evaluate, evaluation_report
 from headcount.files import make_folder, mode_of, write_text_atomic
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
 from headcount.release.foreign import read_foreign
 from headcount.release.store import MANIFEST, read_release
 from headcount.report.html import write_report
-from headcount.run.engines import engine_named
-from headcount.run.protect import Prepared, kept_config, read_data
+from headcount.run.protect import Prepared, engine_named, kept_config, read_data
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from headcount.geography import Geography
 from headcount.mechanisms import ChainDesign, PlannedMeasurement
 from headcount.noise.laws import reach
 from headcount.privacy import Loss, UnitOfPrivacy
-from headcount.release.frames import is_large
+from headcount.release.layout import is_large
 from headcount.run._beforehand import draw_seconds
 from headcount.run.protect import Prepared
 from headcount.tabulate import CELLS

@@ -18,7 +18,7 @@ from headcount.config.load import (
     load_config,
     read_config,
 )
-from headcount.engines import EngineName
+from headcount.engines import Engine, EngineName, LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.files import from_json, write_text_atomic
 from headcount.mechanisms import Chain, ChainDesign, Context, Tabulated
@@ -26,7 +26,7 @@ from headcount.noise import KeyedNoise, KeyKind, RunKey
 from headcount.population import Population
 from headcount.population.population import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.registry import POPULATIONS
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
@@ -34,13 +34,14 @@ from headcount.release.store import check_files
 from headcount.run._beforehand import (
     NoNoise,
     check_places,
+    check_receipt,
+    draft_receipt,
+    finished_receipt,
     make_release,
     refuse_too_large,
     rehearse,
 )
 from headcount.run._note import leave_note, note_without_ledger, refuse_unrecorded
-from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
-from headcount.run.engines import engine_named
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
@@ -393,3 +394,17 @@ def kept_config(directory: RunDirectory) -> Config:
             f"{kept}: {error.place}: found {error.found}, expected a config as this version of "
             f"headcount writes it (a run that an older version made is read by that version)"
         ) from None
+
+
+def engine_named(name: EngineName | None, folder: Path | None) -> Engine:
+    """The engine of that name, with the settings of its platform; None for this machine.
+
+    where
+        folder   for files by which work is handed to other processes: as confidential as the
+                 data, and gone when the work is done; a temporary one if None
+    """
+    if name == "spark":
+        from headcount.engines.spark import SparkEngine
+
+        return SparkEngine(folder)
+    return LocalEngine()

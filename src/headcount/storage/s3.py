@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from headcount.arrays import scratch_file
 from headcount.errors import RunError
+from headcount.files import scratch_file
 from headcount.storage import FileContent
 
 if TYPE_CHECKING:

@@ -42,8 +42,46 @@ STATIC = {
     "studio.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-SCREENS = ("data", "plan", "compare", "run", "publish")
+STEPS = ("data", "plan", "compare", "run", "publish")
 """What a config goes through, in order."""
+
+SCREENS: dict[tuple[str, str], str] = {
+    ("GET", "/"): "start.show",
+    ("POST", "/practise"): "start.practise",
+    ("POST", "/accept"): "start.accept",
+    ("POST", "/stop"): "start.stop",
+    ("GET", "/look"): "data.propose",
+    ("POST", "/look"): "data.write",
+    ("GET", "/data"): "data.show",
+    ("POST", "/data/edit"): "data.edit",
+    ("POST", "/data/save"): "data.save",
+    ("POST", "/data/undo"): "data.undo",
+    ("POST", "/data/ledger"): "data.declare",
+    ("GET", "/plan"): "plan.show",
+    ("GET", "/plan/preview"): "plan.preview",
+    ("POST", "/plan/save"): "plan.save",
+    ("POST", "/plan/add"): "plan.add",
+    ("POST", "/plan/choose"): "plan.choose",
+    ("POST", "/plan/drop"): "plan.drop",
+    ("POST", "/plan/rehearse"): "plan.rehearse",
+    ("GET", "/run"): "run.show",
+    ("POST", "/run/check"): "run.check",
+    ("GET", "/run/confirm"): "run.confirm",
+    ("POST", "/run/start"): "run.start",
+    ("POST", "/run/close"): "run.close",
+    ("GET", "/compare"): "compare.show",
+    ("GET", "/compare/summary"): "compare.summary",
+    ("POST", "/compare/start"): "compare.start",
+    ("POST", "/compare/choose"): "compare.choose",
+    ("GET", "/progress"): "run.progress",
+    ("POST", "/cancel"): "run.cancel",
+    ("GET", "/publish"): "publish.show",
+    ("GET", "/publish/zip"): "publish.archive",
+}
+"""Every address, and the function of a module here that answers.
+
+By name: what a screen needs is loaded when it is first asked for, so that the first comes soon.
+"""
 
 VEILED = "Accept the confidentiality notice to see values from your data."
 
@@ -144,7 +182,7 @@ class Studio:
             "veiled": VEILED,
             "version": __version__,
             "banner": CONFIDENTIAL_BANNER,
-            "screens": SCREENS,
+            "screens": STEPS,
             "field": FIELD,
             "token": self.keys.form,
             "config": "",
@@ -187,11 +225,20 @@ def screen_named(name: str) -> Screen:
     return found
 
 
-def application(studio: Studio, screens: Mapping[tuple[str, str], str]) -> Starlette:
+def load_all() -> None:
+    """Load what every screen needs, and what draws charts, before it is asked for."""
+    from headcount.studio.wanted import Reach, draw_reaches
+
+    for name in SCREENS.values():
+        screen_named(name)
+    draw_reaches([Reach("level", "query", 1.0)])
+
+
+def application(studio: Studio) -> Starlette:
     """The application that shows the screens, each under its method and path."""
     routes = [
         Route(path, partial(_answer, studio, screen), methods=[method])
-        for (method, path), screen in screens.items()
+        for (method, path), screen in SCREENS.items()
     ]
     routes += [Route("/static/{name}", _static), Route("/charts.css", _charts)]
     missing = {404: partial(_missing, studio), 405: partial(_missing, studio)}

@@ -15,7 +15,6 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headcount.studio.app import Studio, application
-from headcount.studio.screens import SCREENS
 from headcount.studio.security import PATIENCE, Guard
 
 HOST = "127.0.0.1"
@@ -54,7 +53,7 @@ class Server:
             raise
         host = f"{HOST}:{listening.getsockname()[1]}"
         guard = Guard(
-            application(studio, SCREENS),
+            application(studio),
             studio.keys,
             host,
             seen=studio.seen,

@@ -8,31 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints, Ints8, Ints32
+from headcount.compiled import kernel, njit
 from headcount.errors import RunError
-from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Query
-from headcount.tabulate.counts import sparse_counts
-from headcount.topdown import _kernels as kernels
-from headcount.topdown._passes import PassPlan, plan_passes
+from headcount.topdown.choices import rounding_passes
+from headcount.topdown.parts import ParentChunk, SparseRows, Triples, gather
 from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.restrict import JointTotals, Restriction, binding_groups
 from headcount.topdown.settings import TopDownSettings
-from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.check import Violation
+from headcount.topdown.solve.batch import Batch, Violation
 from headcount.topdown.solve.nesting import Nesting, bound_column, forest_of
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
     from headcount.topdown.solve.leastsquares import Solved
+    from headcount.topdown.solve.passes import FitPass
+    from headcount.topdown.solve.rounding import Rounded, RoundPass
+
+
+@dataclass(frozen=True, eq=False)
+class PassPlan:
+    """The passes of a level; without any, least squares over all answers and rounding by cells.
+
+    One thread each, because engines run pieces side by side.
+    """
+
+    fit: tuple[FitPass, ...] = ()
+    round: tuple[RoundPass, ...] = ()
+
+    def fitted(self, batch: Batch) -> Solved:
+        """Least squares, pass by pass."""
+        if not self.fit:
+            from headcount.topdown.solve.leastsquares import least_squares
+
+            return least_squares(batch, threads=1)
+        from headcount.topdown.solve.passes import fit_passes
+
+        return fit_passes(batch, self.fit, threads=1)
+
+    def rounded(self, batch: Batch, x: Floats) -> Rounded:
+        """Whole persons, pass by pass."""
+        from headcount.topdown.solve.rounding import round_batch, round_passes
+
+        if not self.round:
+            return round_batch(batch, x, threads=1)
+        rounded, _ = round_passes(batch, x, self.round, threads=1)
+        return rounded
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,10 +173,29 @@ def prepare_level(
         limits=limits,
         forest=forest_of(binding, group=group, bound_start=bound_start),
         weight=detail.weight if detail is not None else 0.0,
-        passes=plan_passes(settings, level, families=tuple(queries), schema=schema),
+        passes=_passes(settings, level, families=tuple(queries), schema=schema),
         classes=classes,
         joint=joint,
     )
+
+
+def _passes(
+    settings: TopDownSettings, level: str, *, families: Sequence[str], schema: Schema
+) -> PassPlan:
+    """The passes of a level, with queries by their place in its problems, or as partitions."""
+    from headcount.topdown.solve.passes import FitPass
+
+    if (chosen := dict(settings.passes).get(level)) is None:
+        return PassPlan()
+    fit = (
+        FitPass(
+            families=tuple(families.index(query) for query in one if query != CELLS),
+            detail=CELLS in one,
+            within=float(chosen.within),
+        )
+        for one in chosen.fit
+    )
+    return PassPlan(tuple(fit), rounding_passes(settings, chosen, schema))
 
 
 def class_weights(asked: Sequence[PlannedNoise | None]) -> Floats:
@@ -164,42 +210,6 @@ def class_weights(asked: Sequence[PlannedNoise | None]) -> Floats:
 
 def _starts(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-Triples = tuple[Ints, Ints, Ints]
-"""Unit, cell and count of some entries."""
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Integer counts of some units, sparse: row u holds cells ``cell[start[u]:start[u+1]]``."""
-
-    start: Ints
-    cell: Ints32
-    value: Ints
-
-    @property
-    def units(self) -> int:
-        """Number of rows."""
-        return len(self.start) - 1
-
-    def some(self, first: int, last: int) -> SparseRows:
-        """Rows ``first`` to ``last``, as far as there are such."""
-        first, last = max(first, 0), min(last, self.units)
-        if (first, last) == (0, self.units):
-            return self
-        start = self.start[first : last + 1]
-        own = slice(start[0], start[-1])
-        return SparseRows(start - start[0], self.cell[own], self.value[own])
-
-    def matrix(self, cells: int) -> csr_array[Any, tuple[int, int]]:
-        """The counts as a sparse matrix, units x cells."""
-        return sparse_counts(self.start, self.cell, self.value, cells=cells)
-
-    def totals(self) -> Ints:
-        """People per row."""
-        ends = np.concatenate([[0], np.cumsum(self.value)])
-        return np.asarray(ends[self.start[1:]] - ends[self.start[:-1]], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,13 +274,6 @@ def estimate(work: NodeWork) -> _Step:
     notes |= {"failsafe": 0, "failsafe rounded wider": 0}
     notes |= {"room made": 0, "moved to make room": 0}
     return _Step(rows, notes, stuck, broken)
-
-
-def gather(pieces: list[Triples], children: range) -> SparseRows:
-    """Entries of some children, in the order of their cells within each child, as rows."""
-    unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
-    child = (unit - children.start).astype(np.int32)
-    return SparseRows(*kernels.rows_by_child(len(children), child, cell, value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,33 +361,11 @@ def broken_rounding(broken: tuple[Violation, ...]) -> BrokenConstraint | None:
 def broken_bound(rows: SparseRows, units: range, level: LevelPlan) -> BrokenConstraint | None:
     """Check every bound of some units of a level again, in integers, whoever solved it."""
     low, high = level.bounds_of(np.arange(units.start, units.stop))
-    bad = kernels.first_broken(rows.start, rows.cell, rows.value, level.column, low, high)
+    bad = _first_broken(rows.start, rows.cell, rows.value, level.column, low, high)
     if bad < 0:
         return None
     unit, column = divmod(int(bad), low.shape[1])
     return BrokenConstraint(units[unit], False, repr(level.family_of(column)))
-
-
-@dataclass(frozen=True)
-class ParentChunk:
-    """A piece of work: a run of parents with their children, by positions in their levels."""
-
-    parents: range
-    children: range
-
-
-def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[ParentChunk]:
-    """Cut the parents of a level into runs with about so many children each."""
-    depth = geography.depth(level)
-    parent = geography.parents[depth]
-    first = np.append(geography.children_start(geography.levels[depth - 1]), len(parent))
-    cuts = [0]
-    while cuts[-1] < len(first) - 1:
-        reach = first[cuts[-1]] + children_at_once
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
-    return [
-        ParentChunk(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)
-    ]
 
 
 def spans(start: Ints, length: Ints) -> Ints:
@@ -422,10 +403,10 @@ def pose(
     low, high = level.bounds_of(child) if limits is None else limits
     cell, column = above.cell[entries], level.column
     var_start = np.zeros(len(entries) + 1, dtype=np.int64)
-    kernels.count_variables(cell_start, cell, child_start, column, high, var_start)
+    _count_variables(cell_start, cell, child_start, column, high, var_start)
     var_child = np.empty(var_start[-1], dtype=np.int32)
     var_cell = np.empty(var_start[-1], dtype=np.int64)
-    kernels.fill_variables(cell_start, cell, child_start, column, high, var_child, var_cell)
+    _fill_variables(cell_start, cell, child_start, column, high, var_child, var_cell)
     weight, family_weight = level.weights_of(child)
     batch = Batch(
         parent=parents + first,
@@ -498,9 +479,7 @@ def reopened(
 
 def _copy_fits(above: SparseRows, alone: Ints, child_first: Ints, level: LevelPlan) -> Flags:
     low, high = level.bounds_of(child_first[alone])
-    fits: Flags = kernels.rows_within(
-        above.start, above.cell, above.value, alone, level.column, low, high
-    )
+    fits: Flags = _rows_within(above.start, above.cell, above.value, alone, level.column, low, high)
     return fits
 
 
@@ -510,3 +489,106 @@ def _copies(above: SparseRows, alone: Ints, child_first: Ints) -> Triples:
     entries = spans(above.start[alone], sizes)
     unit = np.repeat(child_first[alone], sizes)
     return unit, above.cell[entries].astype(np.int64), above.value[entries]
+
+
+def _pairs(cell_start: Ints, cell: Ints32, child_start: Ints, column: Ints32, *_: object) -> int:
+    """The work of looking at every child of each kept cell."""
+    pairs = int((np.diff(cell_start) * np.diff(child_start)).sum())
+    return pairs * (2 + len(column))
+
+
+@kernel(work=_pairs)
+def _count_variables(
+    cell_start: Ints,
+    cell: Ints32,
+    child_start: Ints,
+    column: Ints32,
+    high: Ints,
+    var_start: Ints,
+) -> None:
+    """Fill ``var_start``: how many children each kept cell may be non-zero in.
+
+    ``column[f, cell]`` is the column of ``high`` that bounds the cell in bounded family f.
+    """
+    for p in range(len(cell_start) - 1):
+        for e in range(cell_start[p], cell_start[p + 1]):
+            open_children = 0
+            for c in range(child_start[p], child_start[p + 1]):
+                open_children += _is_open(column, high, c, cell[e])
+            var_start[e + 1] = var_start[e] + open_children
+
+
+@kernel(work=_pairs)
+def _fill_variables(
+    cell_start: Ints,
+    cell: Ints32,
+    child_start: Ints,
+    column: Ints32,
+    high: Ints,
+    var_child: Ints32,
+    var_cell: Ints,
+) -> None:
+    """Name the child and the cell of each variable, in the order of ``_count_variables``."""
+    v = 0
+    for p in range(len(cell_start) - 1):
+        for e in range(cell_start[p], cell_start[p + 1]):
+            for c in range(child_start[p], child_start[p + 1]):
+                if _is_open(column, high, c, cell[e]):
+                    var_child[v] = c
+                    var_cell[v] = cell[e]
+                    v += 1
+
+
+@njit
+def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
+    shut = 0
+    for f in range(column.shape[0]):
+        shut += high[child, column[f, cell]] == 0
+    return shut == 0
+
+
+@kernel
+def _rows_within(
+    start: Ints,
+    cell: Ints32,
+    value: Ints,
+    row: Ints,
+    column: Ints32,
+    low: Ints,
+    high: Ints,
+) -> Flags:
+    """Whether counts ``row[i]`` would keep bounds number i, for every i."""
+    within = np.ones(len(row), dtype=np.bool_)
+    margin = np.zeros(low.shape[1], dtype=np.int64)
+    for i in range(len(row)):
+        margin[:] = 0
+        for k in range(start[row[i]], start[row[i] + 1]):
+            for f in range(column.shape[0]):
+                margin[column[f, cell[k]]] += value[k]
+        for c in range(low.shape[1]):
+            if margin[c] < low[i, c] or margin[c] > high[i, c]:
+                within[i] = False
+    return within
+
+
+@kernel
+def _first_broken(
+    start: Ints,
+    cell: Ints32,
+    value: Ints,
+    column: Ints32,
+    low: Ints,
+    high: Ints,
+) -> int:
+    """The first unit x column whose margin is outside its bounds, or -1."""
+    families, columns = column.shape[0], low.shape[1]
+    margin = np.zeros(columns, dtype=np.int64)
+    for u in range(len(start) - 1):
+        margin[:] = 0
+        for k in range(start[u], start[u + 1]):
+            for f in range(families):
+                margin[column[f, cell[k]]] += value[k]
+        for c in range(columns):
+            if margin[c] < low[u, c] or margin[c] > high[u, c]:
+                return int(u * columns + c)
+    return -1

@@ -31,9 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints, Ints32, append, mapped, scratch_file
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.errors import RunError
-from headcount.files import POSIX, from_json
+from headcount.files import POSIX, append, from_json, mapped, scratch_file
 from headcount.geography import Geography
 from headcount.mechanisms import Context
 from headcount.release.layout import stem_of

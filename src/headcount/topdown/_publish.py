@@ -31,10 +31,9 @@ from headcount.files import ROWS_AT_ONCE, whole_files
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.population import Quarters
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release import Release
-from headcount.release.frames import units_frame
-from headcount.release.layout import UNITS, stem_of
+from headcount.release.layout import UNITS, stem_of, units_frame
 from headcount.release.publication import Publication
 from headcount.release.store import guarantee_to_json, schema_to_json
 from headcount.schema import Recode, Schema

@@ -39,13 +39,12 @@ from headcount.tabulate.counts import adder
 from headcount.topdown._estimate import (
     LevelPlan,
     NodeProblem,
-    SparseRows,
-    Triples,
     pose,
     solve_batch,
 )
 from headcount.topdown._tighten import always_shared, atoms
 from headcount.topdown.answers import Answers
+from headcount.topdown.parts import SparseRows, Triples
 from headcount.topdown.restrict import JointTotals, Restrictions, units_outside
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.nesting import forest_of
@@ -334,22 +333,12 @@ class Repair:
     measurements: Answers
     level: Callable[[str], LevelPlan]
 
-    @property
-    def schema(self) -> Schema:
-        """What is counted."""
-        return self.planner.schema
-
-    @property
-    def geography(self) -> Geography:
-        """Where."""
-        return self.planner.geography
-
     def whole(self, cell: Ints, wanted: Floats) -> tuple[Triples, int]:
         """Counts of the whole that keep its bounds, near estimates of cells; and how far moved."""
         sums = np.bincount(self.planner.atom[cell], weights=wanted, minlength=self.planner.size)
         plan = self.planner.plan(0, WHOLE, 0, {0: np.rint(sums)[None].astype(np.int64)})
         if plan is None:
-            raise self._impossible(self.geography.levels[0])
+            raise self._impossible(self.planner.geography.levels[0])
         return self._share(0, range(1), None, plan.counts[0]), plan.moved
 
     def kept(self, level: str, above: Any, rescued: Mapping[int, Triples]) -> dict[int, Triples]:
@@ -357,15 +346,17 @@ class Repair:
 
         A failsafe gives up the parent's cells, and with them what its own bounds are about.
         """
-        depth = self.geography.depth(level) - 1
-        names, sums = self.geography.levels, self.summed(above, rescued)
+        depth = self.planner.geography.depth(level) - 1
+        names, sums = self.planner.geography.levels, self.summed(above, rescued)
         good = set(rescued)
         for d in range(depth + 1):
             here = self.planner.adds(d, depth) @ sums
             bad = {
                 unit
                 for one in self.planner.restrictions[names[d]]
-                for unit in units_outside(one, (here @ one.query.matrix(self.schema)).toarray())
+                for unit in units_outside(
+                    one, (here @ one.query.matrix(self.planner.schema)).toarray()
+                )
             }
             good = {p for p in good if self.planner.ancestor(depth, p, d) not in bad}
         return {p: children for p, children in rescued.items() if p in good}
@@ -391,7 +382,7 @@ class Repair:
         ``above`` holds the parents' counts (sparse, units x cells). Also how far estimates moved:
         the objectives of all programmes, added up.
         """
-        depth = self.geography.depth(level)
+        depth = self.planner.geography.depth(level)
         now = _Now(self.planner, depth - 1, above)
         left: Sequence[int] = stuck
         children: dict[int, Triples] = {}
@@ -451,7 +442,7 @@ class Repair:
     def _children(self, depth: int, parent: int, cells: Ints, plan: _RepairPlan) -> Triples:
         """The children of a parent that now has room: estimated as usual, else as planned."""
         kids = self.planner.units(depth, depth - 1, parent)
-        level = self.level(self.geography.levels[depth])
+        level = self.level(self.planner.geography.levels[depth])
         if cells.any():
             problem = self._problem(level, kids, cells)
             counts, stuck, _, broken = solve_batch(problem.batch, problem.passes)
@@ -464,7 +455,7 @@ class Repair:
 
         Estimated from the noisy answers; should every solver fail, dealt out in order.
         """
-        level = self.level(self.geography.levels[depth])
+        level = self.level(self.planner.geography.levels[depth])
         problem = self._problem(self._exactly(level), kids, cells, limits=(wanted, wanted))
         if not len(problem.unit):
             return problem.unit, problem.cell, np.zeros(0, dtype=np.int64)
@@ -481,7 +472,7 @@ class Repair:
         *,
         limits: tuple[Ints, Ints] | None = None,
     ) -> NodeProblem:
-        which = np.flatnonzero(self.schema.possible if cells is None else cells)
+        which = np.flatnonzero(self.planner.schema.possible if cells is None else cells)
         values = np.zeros(len(which), dtype=np.int64) if cells is None else cells[which]
         rows = SparseRows(np.array([0, len(which)]), which.astype(np.int32), values)
         posed = pose(rows, np.array([kids.start, kids.stop]), level, limits=limits)
@@ -513,7 +504,7 @@ class Repair:
         )
 
     def _dense(self, found: Triples, units: range) -> Ints:
-        made = np.zeros((len(units), self.schema.size), dtype=np.int64)
+        made = np.zeros((len(units), self.planner.schema.size), dtype=np.int64)
         unit, cell, count = found
         made[unit - units.start, cell] = count
         return made

@@ -24,10 +24,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from headcount.arrays import Ints
-from headcount.errors import ConfigError, InputError
+import numpy as np
+
+from headcount.arrays import Ints, Ints32
+from headcount.errors import ConfigError, InputError, one_of
 from headcount.fields import HIDDEN, ByKey, FilePath, Named, Pairs, Positive, Share
 from headcount.mechanisms import steps_of_all
 from headcount.privacy import marginal_sensitivity
@@ -38,7 +40,9 @@ from headcount.tabulate import CELLS, Query
 
 if TYPE_CHECKING:
     from headcount.geography import Geography
+    from headcount.privacy import Allocation
     from headcount.topdown.settings import TopDownSettings
+    from headcount.topdown.solve.rounding import RoundPass
 
 
 @dataclass(frozen=True)
@@ -445,3 +449,46 @@ def _refuse_single_count(settings: TopDownSettings, level: str) -> None:
         expected=f"'{unit.pair[1]}', or attributes, or levels below with the total of {level!r} as "
         "an invariant",
     )
+
+
+def rounding_passes(
+    settings: TopDownSettings, chosen: LevelPasses, schema: Schema
+) -> tuple[RoundPass, ...]:
+    """The passes of rounding, each query as a partition of the cells."""
+
+    def partition(query: str) -> Ints32:
+        if query == CELLS:
+            return np.arange(schema.size, dtype=np.int32)
+        return settings.query(query).groups(schema).astype(np.int32)
+
+    return tuple(tuple(map(partition, one)) for one in chosen.round)
+
+
+def refuse_passes(settings: TopDownSettings, geography: Geography) -> None:
+    """Refuse passes that name what is not there, or leave out what is paid for."""
+    refuse_unmeasured(settings, settings.allocation(geography))
+
+
+def refuse_unmeasured(settings: TopDownSettings, allocation: Allocation) -> None:
+    """Refuse passes over what has no share, or without what has one."""
+    known = [CELLS, *(query.name for query in settings.marginals)]
+    for level, chosen in settings.passes:
+        measured = allocation.queries_at(level)
+        for one in chosen.fit:
+            for query in one:
+                if query not in measured:
+                    refuse_pass(
+                        level, "fit", f"{query!r}", f"a query measured there: {one_of(measured)}"
+                    )
+        fitted = {query for one in chosen.fit for query in one}
+        if chosen.fit and (left := [query for query in measured if query not in fitted]):
+            refuse_pass(level, "fit", f"{left[0]!r} in no pass", "each measured query in one")
+        for one in chosen.round:
+            for query in one:
+                if query not in known:
+                    refuse_pass(level, "round", repr(query), f"a query: {one_of(known)}")
+
+
+def refuse_pass(level: str, key: str, found: str, expected: str) -> NoReturn:
+    """Refuse what a level says of its passes."""
+    raise ConfigError("topdown", place=f"passes.{level}.{key}", found=found, expected=expected)

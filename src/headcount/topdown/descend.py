@@ -20,7 +20,7 @@ from headcount.arrays import Flags, Ints, Ints32
 from headcount.engines import Engine
 from headcount.errors import RunError
 from headcount.geography import Geography
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage, StoredNumbers, store_numbers
@@ -30,14 +30,9 @@ from headcount.topdown._estimate import (
     BrokenConstraint,
     LevelPlan,
     NodeWork,
-    ParentChunk,
-    SparseRows,
-    Triples,
     broken_bound,
     broken_rounding,
-    chunks,
     estimate,
-    gather,
     piece,
     pose,
     prepare_level,
@@ -52,7 +47,12 @@ from headcount.topdown.parts import (
     Estimates,
     LevelPart,
     LevelParts,
+    ParentChunk,
     PartsInMemory,
+    SparseRows,
+    Triples,
+    chunks,
+    gather,
     joined,
     reordered,
 )
@@ -251,8 +251,8 @@ def _children(
 ) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
     name, pieces = task.level.name, [chunk.children for chunk in families]
-    depth = repair.geography.depth(name)
-    above, codes = repair.geography.units[depth - 1 : depth + 1]
+    depth = repair.planner.geography.depth(name)
+    above, codes = repair.planner.geography.units[depth - 1 : depth + 1]
     outcomes = []
     for one in progress(engine.map(task.estimate, families), what=name, total=len(families)):
         if one.broken is not None:
@@ -280,8 +280,8 @@ def _children(
 def _mended(task: _LevelTask, stuck: list[int], engine: Engine, repair: Repair) -> LevelPart:
     """Counts for the children of parents without an answer, and of all that must move for them."""
     rescued, wider = _rescued(task, stuck, engine)
-    parents = range(repair.geography.size(task.above))
-    above = task.estimates.rows(task.above, parents).matrix(repair.schema.size)
+    parents = range(repair.planner.geography.size(task.above))
+    above = task.estimates.rows(task.above, parents).matrix(repair.planner.schema.size)
     rescued = repair.kept(task.level.name, above, rescued)
     left = [parent for parent in stuck if parent not in rescued]
     notes: dict[str, float] = {
@@ -294,7 +294,7 @@ def _mended(task: _LevelTask, stuck: list[int], engine: Engine, repair: Repair) 
         rescued |= made
         notes["moved to make room"] = moved
     mended = [np.arange(*task.child_first[parent : parent + 2]) for parent in sorted(rescued)]
-    rows = gather(list(rescued.values()), range(repair.geography.size(task.level.name)))
+    rows = gather(list(rescued.values()), range(repair.planner.geography.size(task.level.name)))
     return LevelPart(rows, notes, mended=np.concatenate(mended))
 
 

@@ -36,10 +36,10 @@ from headcount.privacy import Guarantee, Loss, UnitOfPrivacy, ZCDPLoss, zcdp_to_
 from headcount.privacy.loss import MeasuredLoss, attribute_losses, leaf_losses
 from headcount.schema import Recode, Schema
 from headcount.tabulate import CELLS, Query
-from headcount.topdown._passes import refuse_passes
 from headcount.topdown._pool import PoolPlan
 from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.answers import Classes, Planned, unit_classes
+from headcount.topdown.choices import refuse_passes
 from headcount.topdown.linear.shares import Goal, SharesProblem, refuse_unfounded
 from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import exact_counts, exact_statements, neighbours_in_words

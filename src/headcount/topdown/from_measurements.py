@@ -31,12 +31,11 @@ from headcount.release import CountsRelease
 from headcount.release.store import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
-from headcount.topdown._passes import refuse_crossing, refuse_unmeasured
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._published_answers import published_answers
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import attained
-from headcount.topdown.answers import Answers, Planned, unit_classes
+from headcount.topdown.answers import Answers, Planned, published_answers, unit_classes
+from headcount.topdown.choices import refuse_unmeasured
 from headcount.topdown.descend import Descent, descend, off_spine
 from headcount.topdown.design import in_words
 from headcount.topdown.measure import bounds_in_files
@@ -58,6 +57,7 @@ from headcount.topdown.restrict import (
     bound_name,
     groups_of,
     invariant_words,
+    refuse_crossing,
 )
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.typed import from_table

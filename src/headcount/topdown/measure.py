@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Flags, Ints, Ints32
+from headcount.compiled import kernel
 from headcount.errors import PrivacyError
 from headcount.files import removing
 from headcount.noise import Law, Noise, Stream, TwoSidedGeometric
@@ -32,9 +33,8 @@ from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.tabulate import CELLS, Counts
-from headcount.topdown import _kernels as kernels
-from headcount.topdown._estimate import SparseRows
 from headcount.topdown.answers import Answers, Classes, Planned, unit_classes
+from headcount.topdown.parts import SparseRows
 from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import UNITS_AT_ONCE, Restriction, Restrictions
 from headcount.topdown.settings import TopDownSettings
@@ -252,7 +252,7 @@ class Measurements:
         if not possible.all():
             answers *= possible
         rows = self._truth.rows(level, units)
-        kernels.add_true_rows(rows.start, rows.cell, rows.value, of_cell, answers)
+        _add_true_rows(rows.start, rows.cell, rows.value, of_cell, answers)
         return self._without_others(level, number, answers)
 
     def picker(self, level: str, unit: Ints) -> Callable[[str, Ints, Ints], Ints]:
@@ -269,9 +269,9 @@ class Measurements:
             answers = self._noisy(level, query, unit, unit * size + group)
             true, where = (rows.start, rows.cell, rows.value), (unit - first, group)
             if query == CELLS:
-                kernels.add_truth(*true, *where, answers)
+                _add_truth(*true, *where, answers)
             else:
-                kernels.add_true_groups(*true, of_cell, size, *where, answers)
+                _add_true_groups(*true, of_cell, size, *where, answers)
             return self._without_others(level, unit, answers)
 
         return picked
@@ -337,3 +337,61 @@ def distance_to_truth(
     stream = Stream(level=counts.level, query="distance to the truth", size=1, purpose=REPORT)
     drawn = noise.draw_at(stream, law, draw=run, index=np.zeros(1, dtype=np.int64))
     return distance + int(drawn[0])
+
+
+@kernel
+def _add_truth(
+    indptr: Ints,
+    indices: Ints32,
+    data: Ints,
+    unit: Ints,
+    cell: Ints,
+    answers: Ints,
+) -> None:
+    """Add the true count of each (unit, cell) to its answer; rows are sorted by cell."""
+    for i in range(len(unit)):
+        low, high = indptr[unit[i]], indptr[unit[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < cell[i]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < indptr[unit[i] + 1] and indices[low] == cell[i]:
+            answers[i] += data[low]
+
+
+@kernel
+def _add_true_groups(
+    indptr: Ints,
+    indices: Ints32,
+    data: Ints,
+    of_cell: Ints,
+    size: int,
+    unit: Ints,
+    group: Ints,
+    answers: Ints,
+) -> None:
+    """Add to each answer the true count of its unit and group; pairs of a unit are in a row.
+
+    ``of_cell`` holds the group, one of ``size``, of each cell.
+    """
+    sums = np.zeros(size, dtype=np.int64)
+    i = 0
+    while i < len(unit):
+        u = unit[i]
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[of_cell[indices[k]]] += data[k]
+        while i < len(unit) and unit[i] == u:
+            answers[i] += sums[group[i]]
+            i += 1
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[of_cell[indices[k]]] = 0
+
+
+@kernel
+def _add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answers: Ints) -> None:
+    """Add the true counts of each unit to its row of answers."""
+    for row in range(len(answers)):
+        for k in range(indptr[row], indptr[row + 1]):
+            answers[row, of_cell[indices[k]]] += data[k]

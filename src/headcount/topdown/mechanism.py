@@ -27,7 +27,6 @@ from headcount.release.publication import MdfFiles, PeopleInQuarters, Publicatio
 from headcount.storage import storage_at
 from headcount.tabulate import Counts, counts_digest
 from headcount.tabulate.counts import every_level
-from headcount.topdown._passes import refuse_crossing
 from headcount.topdown._pool import answers_of_run
 from headcount.topdown._publish import (
     PublishedMeasurements,
@@ -54,6 +53,7 @@ from headcount.topdown.restrict import (
     Restrictions,
     joint_totals,
     nests,
+    refuse_crossing,
     refuse_no_neighbour,
     refuse_truth_outside,
     restrict,
@@ -213,17 +213,26 @@ class TopDown(TopDownSettings, PostTabular):
         refuse_truth_outside(restrictions, levels)
         unit = self.loss.unit if self.loss is not None else None
         refuse_no_neighbour(restrictions, levels, unit)
+        if joint or any(restrictions.values()):
+            restrictions = self._keepable(restrictions, leaf.domain, joint)
+        refuse_crossing(self, restrictions, leaf.schema)
+        return restrictions
+
+    def _keepable(
+        self, restrictions: Restrictions, domain: Domain, joint: Mapping[str, JointTotals]
+    ) -> Restrictions:
+        """Bounds, as tight as they are together, that let somebody come or go."""
+        schema, geography = domain.schema, domain.geography
         if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
-            restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
+            restrictions = tighten(restrictions, schema=schema, geography=geography)
         refuse_fixed_units(
             self.neighbours.unit,
             restrictions,
-            schema=leaf.schema,
-            geography=leaf.geography,
+            schema=schema,
+            geography=geography,
             public=all(isinstance(one, TableBounds) and one.public for one in self.bounds),
         )
-        refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography, joint=joint)
-        refuse_crossing(self, restrictions, leaf.schema)
+        refuse_too_wide(restrictions, schema=schema, geography=geography, joint=joint)
         return restrictions
 
     def run(

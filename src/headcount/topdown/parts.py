@@ -22,18 +22,109 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from headcount.arrays import Flags, Ints, append, arrow_numbers, mapped
+from headcount.arrays import Flags, Ints, Ints32
+from headcount.compiled import kernel
 from headcount.errors import RunError
-from headcount.files import POSIX, from_json
-from headcount.release.layout import stem_of
+from headcount.files import POSIX, append, from_json, mapped
+from headcount.geography import Geography
+from headcount.release.layout import arrow_numbers, stem_of
 from headcount.storage import Storage
 from headcount.tabulate.counts import sparse_counts
-from headcount.topdown._estimate import SparseRows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _log = logging.getLogger(__name__)
+
+
+Triples = tuple[Ints, Ints, Ints]
+"""Unit, cell and count of some entries."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Integer counts of some units, sparse: row u holds cells ``cell[start[u]:start[u+1]]``."""
+
+    start: Ints
+    cell: Ints32
+    value: Ints
+
+    @property
+    def units(self) -> int:
+        """Number of rows."""
+        return len(self.start) - 1
+
+    def some(self, first: int, last: int) -> SparseRows:
+        """Rows ``first`` to ``last``, as far as there are such."""
+        first, last = max(first, 0), min(last, self.units)
+        if (first, last) == (0, self.units):
+            return self
+        start = self.start[first : last + 1]
+        own = slice(start[0], start[-1])
+        return SparseRows(start - start[0], self.cell[own], self.value[own])
+
+    def matrix(self, cells: int) -> csr_array[Any, tuple[int, int]]:
+        """The counts as a sparse matrix, units x cells."""
+        return sparse_counts(self.start, self.cell, self.value, cells=cells)
+
+    def totals(self) -> Ints:
+        """People per row."""
+        ends = np.concatenate([[0], np.cumsum(self.value)])
+        return np.asarray(ends[self.start[1:]] - ends[self.start[:-1]], dtype=np.int64)
+
+
+def gather(pieces: list[Triples], children: range) -> SparseRows:
+    """Entries of some children, in the order of their cells within each child, as rows."""
+    unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    child = (unit - children.start).astype(np.int32)
+    return SparseRows(*_rows_by_child(len(children), child, cell, value))
+
+
+@kernel
+def _rows_by_child(
+    children: int,
+    var_child: Ints32,
+    var_cell: Ints,
+    value: Ints,
+) -> tuple[Ints, Ints32, Ints]:
+    """Sparse rows of the children from the variables of their parents, cells in order."""
+    indptr = np.zeros(children + 1, dtype=np.int64)
+    for v in range(len(value)):
+        if value[v] > 0:
+            indptr[var_child[v] + 1] += 1
+    indptr = np.cumsum(indptr)
+    place = indptr[:-1].copy()
+    cells = np.empty(indptr[-1], dtype=np.int32)
+    values = np.empty(indptr[-1], dtype=np.int64)
+    for v in range(len(value)):
+        if value[v] > 0:
+            at = place[var_child[v]]
+            cells[at] = var_cell[v]
+            values[at] = value[v]
+            place[var_child[v]] = at + 1
+    return indptr, cells, values
+
+
+@dataclass(frozen=True)
+class ParentChunk:
+    """A piece of work: a run of parents with their children, by positions in their levels."""
+
+    parents: range
+    children: range
+
+
+def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[ParentChunk]:
+    """Cut the parents of a level into runs with about so many children each."""
+    depth = geography.depth(level)
+    parent = geography.parents[depth]
+    first = np.append(geography.children_start(geography.levels[depth - 1]), len(parent))
+    cuts = [0]
+    while cuts[-1] < len(first) - 1:
+        reach = first[cuts[-1]] + children_at_once
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
+    return [
+        ParentChunk(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

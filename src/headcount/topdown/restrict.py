@@ -29,7 +29,13 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Recode, Schema
 from headcount.storage import StoredNumbers
 from headcount.tabulate import Counts, Query
-from headcount.topdown.choices import Invariant, QuartersBounds, TableBounds
+from headcount.topdown.choices import (
+    Invariant,
+    QuartersBounds,
+    TableBounds,
+    refuse_pass,
+    rounding_passes,
+)
 from headcount.topdown.measurements import PublishedBounds
 from headcount.topdown.settings import TopDownSettings
 from headcount.topdown.solve.batch import NO_BOUND
@@ -542,3 +548,28 @@ def _inhabited(leaf: Counts, of_cell: Ints, shape: tuple[int, int]) -> Flags:
     some = entries.data > 0
     there[entries.row[some], of_cell[entries.col[some]]] = True
     return there
+
+
+def refuse_crossing(settings: TopDownSettings, restrictions: Restrictions, schema: Schema) -> None:
+    """Refuse, where a level asks for queries that nest, some that cross each other or a bound."""
+    from headcount.topdown.solve.rounding import first_crossing
+
+    for level, chosen in settings.passes:
+        if not chosen.nested:
+            continue
+        bounds = [_bounded(one, schema) for one in restrictions[level]]
+        number = first_crossing(rounding_passes(settings, chosen, schema), bounds)
+        if number is not None:
+            refuse_pass(
+                level,
+                "round",
+                f"queries in pass {number + 1} that cross each other, a bound or an earlier query",
+                "queries that nest, as nested = true asks",
+            )
+
+
+def _bounded(restriction: Restriction, schema: Schema) -> Ints32:
+    """The group of each cell, numbered among those with a bound that can bind; -1 for others."""
+    binds = binding_groups(restriction)
+    number = np.where(binds, np.cumsum(binds) - 1, -1)
+    return number[restriction.query.groups(schema)].astype(np.int32)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.noise import KeyedNoise, RunKey, Stream
-from headcount.noise.source import SEED_DRAWS, cipher_words
-from headcount.noise.words import Words
+from headcount.noise.source import SEED_DRAWS, Words, cipher_words
 
 
 def stream_words(seed: int) -> Words:

@@ -26,8 +26,7 @@ from headcount.mechanisms.rounding.cells import (
     withheld,
 )
 from headcount.noise import KeyedNoise, RunKey, Stream
-from headcount.noise.source import SEED_DRAWS, cipher_words
-from headcount.noise.words import Words
+from headcount.noise.source import SEED_DRAWS, Words, cipher_words
 
 WORD = 1 << 64
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.domain import Domain
-from headcount.engines.local import LocalEngine
+from headcount.engines import LocalEngine
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Chain, protect
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing

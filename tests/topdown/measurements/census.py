@@ -16,7 +16,7 @@ import polars as pl
 from headcount.mechanisms import Context, protect
 from headcount.population import Population
 from headcount.population.redistricting_2020 import read_persons_2020
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.release import CountsRelease
 from headcount.topdown.mechanism import TopDown
 

@@ -17,7 +17,7 @@ from headcount.errors import InputError
 from headcount.mechanisms import Context, protect
 from headcount.population.redistricting_2020 import read_units_2020
 from headcount.privacy import UnitOfPrivacy
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.release import CountsRelease
 from headcount.schema import load_schema
 from headcount.storage import storage_at

@@ -14,7 +14,7 @@ from headcount.topdown.solve.batch import NO_BOUND
 from headcount.topdown.solve.failsafe import estimate, rescue, round_kept
 from headcount.topdown.solve.integer_programs import clashes
 from headcount.topdown.solve.passes import FitPass
-from headcount.topdown.solve.rounding import RoundPass, margin_counts
+from headcount.topdown.solve.rounding import margin_counts
 from tests.support.dense import Margin, from_dense, reopen, side_by_side
 from tests.support.solver_answers import objective, target_distance
 from tests.topdown.solve.tiny import bounds_hold, dense, every_choice
@@ -230,7 +230,7 @@ def every_step(wide, x):
 def test_rounding_in_passes_is_the_nearest_to_each_target_that_brute_force_finds(seed):
     wide = with_totals(seed)
     x, _ = estimate(wide, keep=AGE, fit=TOTALS_FIRST)
-    rounds = (RoundPass((np.zeros(6, np.int32),)), RoundPass((np.arange(6, dtype=np.int32),)))
+    rounds = ((np.zeros(6, np.int32),), (np.arange(6, dtype=np.int32),))
     found = rescue(wide, keep=AGE, fit=TOTALS_FIRST, rounds=rounds)
     assert not found.broken
     assert not found.widened[0]
@@ -241,12 +241,11 @@ def test_rounding_in_passes_is_the_nearest_to_each_target_that_brute_force_finds
     for one in rounds:
         near = [int(target_distance(wide, x, counts, one)[0]) for counts in left]
         assert target_distance(wide, x, found.counts, one)[0] == min(near)
-        own = [margin_counts(wide, query, found.counts) for query in one.queries]
+        own = [margin_counts(wide, query, found.counts) for query in one]
         left = [
             counts
             for counts, far in zip(left, near, strict=True)
-            if far == min(near)
-            and np.array_equal(margin_counts(wide, one.queries[0], counts), own[0])
+            if far == min(near) and np.array_equal(margin_counts(wide, one[0], counts), own[0])
         ]
     assert any((counts == found.counts).all() for counts in left)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import event, given, settings
 
-from headcount.topdown.solve.batch import NO_BOUND
-from headcount.topdown.solve.check import Violation
+from headcount.topdown.solve.batch import NO_BOUND, Violation
 from headcount.topdown.solve.integer_programs import clashes
 from tests.support.dense import Margin, from_dense, side_by_side
 from tests.support.problems import problem

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import HeadcountError
 from headcount.topdown.solve import leastsquares
-from headcount.topdown.solve.batch import NO_BOUND, margins, violation
-from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.batch import NO_BOUND, margins, violation, violations
 from headcount.topdown.solve.leastsquares import (
     Solver,
     Status,

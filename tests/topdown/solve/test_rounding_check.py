@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headcount.topdown.solve.check import Violation, violations
+from headcount.topdown.solve.batch import Violation, violations
 from tests.support.dense import Margin, from_dense, side_by_side
 
 

@@ -14,13 +14,11 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import HeadcountError
 from headcount.solve.mip import SolverError, minimise
 from headcount.topdown.solve import integer_programs
-from headcount.topdown.solve.batch import NO_BOUND
-from headcount.topdown.solve.check import violations
+from headcount.topdown.solve.batch import NO_BOUND, violations
 from headcount.topdown.solve.integer_programs import clashes, round_one_to_targets, target_program
 from headcount.topdown.solve.nesting import nest
 from headcount.topdown.solve.rounding import (
     RoundingMethod,
-    RoundPass,
     margin_counts,
     round_batch,
     round_passes,
@@ -32,7 +30,7 @@ from tests.topdown.solve.tiny import CROSS, HALVES, SINGLES, WHOLE
 
 
 def chain(*groups):
-    return RoundPass(tuple(np.array(group, np.int32) for group in groups))
+    return tuple(np.array(group, np.int32) for group in groups)
 
 
 def chain_gaps(seed: int) -> list[float]:
@@ -46,11 +44,11 @@ def chain_gaps(seed: int) -> list[float]:
     held: list[tuple[Ints32, Ints]] = []
     gaps = []
     for one, counts in zip(passes, after, strict=True):
-        program = replace(target_program(batch, x, one.queries, held), integer=False)
+        program = replace(target_program(batch, x, one, held), integer=False)
         steps = minimise(program)
         least = np.inf if steps is None else float(program.cost @ steps)
         gaps.append(float(target_distance(batch, x, counts, one)[0]) - least)
-        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+        held += [(query, margin_counts(batch, query, counts)) for query in one]
     return gaps
 
 
@@ -89,13 +87,13 @@ def test_brute_force_finds_no_nearer_rounding_and_no_better_among_ties(seed):
         best = [c for c, d in zip(left, near, strict=True) if d == min(near)]
         ties = [((1 - 2 * (x - np.floor(x))) * (c - np.floor(x))).sum() for c in (*best, counts)]
         assert ties[-1] == pytest.approx(min(ties), abs=1e-4)
-        held = [margin_counts(batch, query, counts) for query in one.queries]
+        held = [margin_counts(batch, query, counts) for query in one]
         left = [
             c
             for c in best
             if all(
                 (margin_counts(batch, query, c) == integers).all()
-                for query, integers in zip(one.queries, held, strict=True)
+                for query, integers in zip(one, held, strict=True)
             )
         ]
         assert any((c == counts).all() for c in left)
@@ -112,13 +110,13 @@ def test_many_children_are_rounded_as_near_as_by_highs_and_as_well_among_ties():
     held: list[tuple[Ints32, Ints]] = []
     for one in rounding_passes(0):
         found, (counts,) = round_passes(batch, x, (one,), held=held, network=True)
-        best = round_one_to_targets(batch, x, one.queries, held)
+        best = round_one_to_targets(batch, x, one, held)
         assert best is not None
         assert not found.broken
         assert target_distance(batch, x, counts, one) == target_distance(batch, x, best, one)
         ours, ties = (((1 - 2 * (x % 1)) * (y - np.floor(x))).sum() for y in (counts, best))
         assert ours == pytest.approx(ties, abs=1e-3)
-        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+        held += [(query, margin_counts(batch, query, counts)) for query in one]
     assert found.repairs[0] > 100
 
 

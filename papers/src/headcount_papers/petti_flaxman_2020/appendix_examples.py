@@ -29,7 +29,7 @@ from headcount.comparison.study import Work
 from headcount.evaluation.part import some_of
 from headcount.mechanisms import Geometric
 from headcount.privacy import UnitOfPrivacy
-from headcount.progress import silent
+from headcount.processes import silent
 from headcount.tabulate import TOTAL, Counts, Tabulated
 from headcount_papers.empirical_privacy_loss import published
 from headcount_papers.frame.published_noise import AsPublished

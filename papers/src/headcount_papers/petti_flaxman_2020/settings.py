@@ -13,7 +13,7 @@ from headcount.errors import InputError
 
 if TYPE_CHECKING:
     from headcount.population import Population
-    from headcount.progress import Progress
+    from headcount.processes import Progress
 
 STUDY = "petti-flaxman-2020"
 US1940, PRESENCE, IPUMS = "us1940", "us1940:presence", "ipums:"

@@ -9,7 +9,7 @@ from typing import Annotated
 from headcount.fields import VIEW, AtLeast0, Share
 from headcount.population import Generated
 from headcount.population.population import Population
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount_papers.us1940 import us1940
 
 

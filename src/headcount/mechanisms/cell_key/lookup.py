@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.cell_key.perturbation import STAYS, WORD, ChangeLaw
-from headcount.noise.words import Words
+from headcount.noise.source import Words
 from headcount.solve.mip import Program, minimise
 
 CellKeys = NDArray[np.uint64]

@@ -48,7 +48,7 @@ from headcount.mechanisms.cell_key.perturbation import (
     perturbation_rows,
     whole_weights,
 )
-from headcount.noise.words import Words
+from headcount.noise.source import Words
 from headcount.population.population import MOST_PEOPLE
 from headcount.release.changed import Off
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.mechanisms.coarsening.worlds import Worlds
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.solve.mip import STOPPED, Program, SolverError, load, search
 
 AT_ONCE = 1 << 22

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
-from headcount.noise.words import Words
+from headcount.noise.source import Words
 from headcount.release.changed import ChangeTable, Off
 from headcount.tabulate.published import TableCells
 

@@ -18,7 +18,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.suppression.complementary import complement, in_the_way, needs
 from headcount.mechanisms.suppression.rules import Thresholds, too_small
 from headcount.mechanisms.suppression.witnesses import Witnesses
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.release.published import cell_columns
 from headcount.tabulate import Counts
 from headcount.tabulate.codings import TOTAL_LABEL

@@ -17,7 +17,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.suppression._regions import Around, protect_region, regions
 from headcount.mechanisms.suppression.witnesses import Move, Mover, Need, Proof, Witnesses, proof
-from headcount.progress import Progress, silent
+from headcount.processes import Progress, silent
 from headcount.tabulate.additive import Additive, depths
 from headcount.tabulate.published import TableCells
 

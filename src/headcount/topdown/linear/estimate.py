@@ -24,7 +24,8 @@ from types import TracebackType
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints, scratch_file
+from headcount.arrays import Floats, Ints
+from headcount.files import scratch_file
 from headcount.tabulate import Query
 from headcount.topdown.linear.components import Component, Components
 from headcount.topdown.linear.matrices import (

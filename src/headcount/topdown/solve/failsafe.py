@@ -25,8 +25,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import Batch
-from headcount.topdown.solve.check import Violation, violations
+from headcount.topdown.solve.batch import Batch, Violation, violations
 from headcount.topdown.solve.integer_programs import (
     Constraints,
     bound_rows,
@@ -257,11 +256,11 @@ def _round_within(
     held: list[tuple[Ints32, Ints]] = []
     for one in rounds:
         counts = round_one_to_targets(
-            free, x, one.queries, held, wide=wide, also=partial(keeping, allowed=allowed)
+            free, x, one, held, wide=wide, also=partial(keeping, allowed=allowed)
         )
         if counts is None:
             return None
-        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+        held += [(query, margin_counts(batch, query, counts)) for query in one]
     return counts
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import NO_BOUND, Batch, map_parents
-from headcount.topdown.solve.check import Violation
+from headcount.topdown.solve.batch import NO_BOUND, Batch, Violation, map_parents
 from headcount.topdown.solve.nesting import (
     Partition,
     bound_column,

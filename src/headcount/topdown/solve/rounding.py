@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.solve.mip import SolverError
-from headcount.topdown.solve.batch import Batch, map_parents
-from headcount.topdown.solve.check import Violation, violations
+from headcount.topdown.solve.batch import Batch, Violation, map_parents, violations
 from headcount.topdown.solve.integer_programs import round_one, round_one_to_targets
 from headcount.topdown.solve.nesting import Partition, chain_forest, nest, nesting
 from headcount.topdown.solve.network import (
@@ -220,14 +219,11 @@ def _broken(batch: Batch, counts: Ints, method: NDArray[np.int8]) -> tuple[Viola
     return tuple(v for v in violations(batch, counts) if method[v.index] != RoundingMethod.NONE)
 
 
-@dataclass(frozen=True, eq=False)
-class RoundPass:
-    """The queries rounded in one pass, each as the group (0 ...) of every schema cell.
+RoundPass: TypeAlias = tuple[Partition, ...]
+"""The queries rounded in one pass, each as the group (0 ...) of every schema cell.
 
-    A query may stand twice: its distance then counts twice.
-    """
-
-    queries: tuple[Partition, ...]
+A query may stand twice: its distance then counts twice.
+"""
 
 
 def round_passes(
@@ -253,7 +249,7 @@ def round_passes(
     repairs = np.zeros(batch.parents, dtype=np.int64)
     fixed, after = list(held), []
     for number, one in enumerate(passes):
-        forest = chain_forest(batch, one.queries, fixed)
+        forest = chain_forest(batch, one, fixed)
         if forest is None and network:
             raise HeadcountError(
                 f"rounding: found queries in pass {number + 1} that cross each other, a bound or "
@@ -263,7 +259,7 @@ def round_passes(
         for wide in (0, 1):
             widened[todo] |= wide > 0
             if forest is None:
-                alone = partial(_alone_to_targets, x=x, queries=one.queries, held=fixed, wide=wide)
+                alone = partial(_alone_to_targets, x=x, queries=one, held=fixed, wide=wide)
                 done = _by_mip(batch, todo, alone, counts, method)
             else:
                 paths, given = np.zeros_like(repairs), (forest, x, wide, counts)
@@ -280,7 +276,7 @@ def round_passes(
             counts[np.isin(_parent_of_variable(batch), todo)] = -1
         after.append(counts.copy())
         if number < len(passes) - 1:
-            fixed += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+            fixed += [(query, margin_counts(batch, query, counts)) for query in one]
     return settled(batch, counts, method, widened, repairs), tuple(after)
 
 
@@ -291,7 +287,7 @@ def first_crossing(passes: Sequence[RoundPass], bounds: Sequence[Partition]) -> 
     """
     layers = list(bounds)
     for number, one in enumerate(passes):
-        layers += one.queries
+        layers += one
         if not nest(layers):
             return number
     return None
