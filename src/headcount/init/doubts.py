@@ -16,7 +16,7 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
-from headcount.init.look import SeenColumn, SeenFile, same_for_all
+from headcount.init.look import FIRST, SeenColumn, SeenFile, same_for_all
 from headcount.init.words import (
     DWELLING,
     FILLERS,
@@ -165,10 +165,9 @@ def is_row_number(column: SeenColumn) -> bool:
     """Whether a column numbers the rows, as they stand or in another order."""
     if not column.whole or column.number < len(column.values) or not column.are_numbers.all():
         return False
-    numbers = sorted(int(float(one)) for one in column.form.plain(column.present))
-    return (
-        len(numbers) > 2 and numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
-    )
+    numbers = column.form.plain(column.present).cast(pl.Float64, strict=False)
+    least, most = numbers.min(), numbers.max()
+    return len(numbers) > 2 and least in (0, 1) and most - least == len(numbers) - 1  # type: ignore[operator]
 
 
 def is_code(column: SeenColumn, places: Sequence[SeenColumn]) -> bool:
@@ -293,8 +292,10 @@ def one_variable_once(found: Sequence[Chosen], inside: pl.DataFrame) -> dict[str
             if one is other or one.column in twins or other.column in twins:
                 continue
             sizes = [inside[a.column].n_unique() for a in (one, other)]
-            pairs = inside.select(one.column, other.column).n_unique()
-            if pairs != max(sizes) or inside.height < 5 * pairs:
+            both = inside.select(one.column, other.column)
+            if both.head(FIRST).n_unique() > max(sizes) or inside.height < 5 * max(sizes):
+                continue
+            if both.n_unique() != max(sizes):
                 continue
             coded = inside[one.column].drop_nulls().str.contains(r"^[\d.]+$").all()
             finer = sizes[1] > sizes[0]

@@ -11,7 +11,7 @@ import polars as pl
 
 from headcount.init.attributes import NUMBERED, is_of_people, single_years
 from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says, used_columns
-from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.look import FIRST, SeenColumn, SeenFile
 from headcount.init.places import total_rows
 from headcount.init.words import (
     DWELLING,
@@ -218,6 +218,10 @@ def _stand_again(rows: pl.DataFrame) -> bool:
     """Whether every row stands there twice, or every row three times, and so on."""
     if not rows.width:
         return False
+    known = rows.hash_rows()
+    first = known.head(FIRST).unique()
+    if known.is_in(first.implode()).sum() < 2 * len(first):
+        return False  # one of the first rows stands there once
     times = rows.group_by(rows.columns).len()["len"]
     return len(times) >= MANY and int(np.gcd.reduce(times.to_numpy())) > 1
 
