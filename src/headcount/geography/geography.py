@@ -400,7 +400,8 @@ def build_geography(
 
 def places_of(table: pl.DataFrame, source: GeographySource) -> pl.DataFrame:
     """The codes of each place that stands in a table, one column for each level, in order."""
-    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
+    each = table.select(source.columns).unique()
+    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(each), strict=True)))
     return codes.unique().sort(codes.columns)
 
 

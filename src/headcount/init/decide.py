@@ -29,13 +29,13 @@ from headcount.init.counts import (
 )
 from headcount.init.layout import arranged
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
-from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.places import FoundPlaces, find_places, total_rows
 from headcount.init.tables import Counted, counted
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.adding_up import SURE, digits
 from headcount.population.people_table import refuse_no_choice
-from headcount.population.suspicious import COUNT_WORDS, sums_of_others
+from headcount.population.suspicious import COUNT_WORDS, blank_or_total, sums_of_others
 from headcount.population.tables import AnyTable
 
 _KEY = re.compile(
@@ -70,6 +70,7 @@ class Draft:
         exclude    values of a column whose rows are left out
         keep_sums  whether a place that has the people of all others is one like them
         codes      the columns of places as they are in all rows
+        table      what is read, which need not be opened again
     """
 
     look: SeenFile
@@ -88,6 +89,7 @@ class Draft:
     epsilon: str = "1"
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    table: AnyTable
 
     @staticmethod
     def is_key(column: SeenColumn) -> bool:
@@ -118,6 +120,7 @@ def draft(
     answers, told = ask or TakeProposals(), told or Told(places=places)
     found = arranged(path, sheet=told.sheet, form=told.form)
     seen = look(path, sheet=found.sheet, form=found.form)
+    table = seen.rows.kept
     notes = [_told_format(seen), *found.notes]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
@@ -127,7 +130,7 @@ def draft(
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
     if (sums := _by_sums(every, told, include)) is not None:
-        return _counted_draft(every, sums, include, exclude, epsilon, notes)
+        return _counted_draft(every, sums, include, exclude, epsilon, notes, table)
     where = _places(seen, told)
     codes = {name: seen.column(name) for name in where.columns}
     seen = every.only(~total_rows(every.frame, where.columns))
@@ -158,6 +161,7 @@ def draft(
         epsilon=epsilon,
         codes=codes,
         notes=notes,
+        table=table,
     )
     if kind == "wide":
         _fill_wide(made, every, told)
@@ -211,6 +215,7 @@ def _counted_draft(
     exclude: dict[str, list[str]],
     epsilon: str,
     notes: list[str],
+    table: AnyTable,
 ) -> Draft:
     """What is to be written of a table that adds up."""
     inside = every.frame.filter(~pl.Series(found.left_out))
@@ -240,6 +245,7 @@ def _counted_draft(
         epsilon=epsilon,
         codes={name: every.column(name) for name in found.places.columns},
         notes=notes,
+        table=table,
     )
 
 

@@ -68,7 +68,11 @@ class SeenColumn:
     @cached_property
     def distinct(self) -> list[str]:
         """The different values, as many as are looked at."""
-        return sorted(self.present.unique(maintain_order=True).head(MOST_DISTINCT).to_list())
+        for some in (self.present.head(10 * MOST_DISTINCT), self.present):
+            found = some.unique(maintain_order=True)
+            if len(found) >= MOST_DISTINCT:
+                break
+        return sorted(found.head(MOST_DISTINCT).to_list())
 
     @cached_property
     def missing(self) -> tuple[str, ...]:

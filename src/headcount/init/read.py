@@ -287,7 +287,9 @@ def _population(
     public: bool,
 ) -> Population:
     """The people of a table, read by the reader of its kind."""
-    table, form, source = made.look.path, made.look.form, made.geography
+    table, form, source = made.table, made.look.form, made.geography
+    if table is not made.look.path:
+        form = replace(form, beside=())  # what is beside a file is among its columns already
     choice = RowChoice(_values(made.include), _values(made.exclude))
     blank = made.blank_counts or "refuse"
     totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"

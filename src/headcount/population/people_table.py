@@ -300,7 +300,7 @@ class SeenTable:
         seen.totals = [problems.noted] if table.totals == "refuse" else []
         seen.any_short = bool(short.any())
         if table.units is None:
-            seen.places = [places_of(people.frame.filter(~short), table.geography)]
+            seen.places = [places_of(people.only(~short, without="").frame, table.geography)]
         if isinstance(table.geography, Prefixes):
             seen.lengths = code_lengths(people.frame, table.geography, people.positions)
         for column in table.open_attributes:

@@ -49,10 +49,14 @@ TABLE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameTable:
-    """A table in memory. Its name stands for a file in messages; it has no ending and no lines."""
+    """A table in memory. Its name stands for a file in messages; it has no ending and no lines.
+
+    ``of`` are the rows of a file that it holds, if somebody has read them: they are called as there
+    """
 
     frame: pl.DataFrame
     name: str = "data frame"
+    of: Rows | None = None
     suffix = ""
     suffixes: tuple[str, ...] = ()
 
@@ -146,6 +150,13 @@ class Rows:
         """Where in the file each row stands, the first of equal ones."""
         return pl.int_range(self.frame.height, eager=True) if self.at is None else self.at
 
+    @property
+    def kept(self) -> AnyTable:
+        """What to read them from again: from memory where all are text, as in the file."""
+        if isinstance(self.path, FrameTable) or way_of(self.path, self.form) != "text":
+            return self.path
+        return FrameTable(self.frame, self.name, self)
+
     def position(self, row: int) -> int:
         """Where in the file a row stands."""
         return row if self.at is None else int(self.at[row])
@@ -191,6 +202,8 @@ class Rows:
 
 def rows_named(path: AnyTable, form: Format, rows: Sequence[int]) -> list[str]:
     """What a file calls its rows, given by their positions: a line, a row of a sheet, a number."""
+    if isinstance(path, FrameTable) and path.of is not None:
+        return path.of.where(rows)
     if isinstance(path, FrameTable) or not path.is_file():  # a data frame goes by a name
         return by_row(rows)
     kind = kind_of(path)
@@ -253,7 +266,10 @@ def way_of(path: Path, form: Format) -> Literal["text", "parquet", "other"]:
 
 def trimmed(frame: pl.DataFrame) -> pl.DataFrame:
     """The same without blanks around texts: "Kwale  " is the place Kwale, and "  " is nothing."""
-    return frame.with_columns(pl.col(pl.String).str.strip_chars().replace("", None))
+    for one in frame.get_columns():  # one by one, and few need it: no second copy of a large table
+        if one.dtype == pl.String and one.str.contains(r"^\s|\s$|^$").any():
+            frame = frame.with_columns(one.str.strip_chars().replace("", None))
+    return frame
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
