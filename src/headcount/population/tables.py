@@ -114,6 +114,9 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 
 T = TypeVar("T")
 
+MANY = 10_000
+"""Rows by which is judged how often rows are equal."""
+
 _BLANK = "\0blank"  # a column that no file can have
 
 
@@ -186,8 +189,12 @@ class Rows:
     def together(self, *, numbers: Sequence[str] = ()) -> Rows:
         """The same with equal rows as one, the first of them: what is said of one holds for all.
 
-        Fractions are compared as they are written, but in columns of ``numbers``.
+        Where most of some rows differ they stay as they are, as nothing is saved. Fractions are
+        compared as they are written, but in columns of ``numbers``.
         """
+        some = self.frame.head(MANY)
+        if 2 * some.n_unique() > some.height == MANY:
+            return self
         written = [o.name for o in self.frame if o.dtype.is_float() and o.name not in numbers]
         given = self.frame.with_columns(pl.col(written).cast(pl.String))  # 0.0 is not -0.0
         found = (
@@ -383,14 +390,12 @@ def _damaged(text: TextFile, error: BaseException) -> InputError:
 
 
 def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterator[pl.Series]:
-    """Every column of a text file, or of a range of its bytes, one after the other."""
-    lazy = (text if part is None else text.part(*part)).scan()
-    # Also those of a name that stands twice, which nobody asked for: polars renames them.
-    for number, _ in enumerate(lazy.collect_schema().names()):
-        try:
-            yield lazy.select(pl.nth(number)).collect().to_series()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise damaged(str(text.path), error) from None
+    """Every column of a text file, or of a range of its bytes."""
+    try:
+        # Also those of a name that stands twice, which nobody asked for: polars renames them.
+        yield from (text if part is None else text.part(*part)).scan().collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise damaged(str(text.path), error) from None
 
 
 def _read_other(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
