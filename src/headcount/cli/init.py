@@ -24,6 +24,9 @@ def init(
     places: Annotated[
         str, typer.Option(help="Columns of places from the top down, separated by commas.")
     ] = "",
+    no_places: Annotated[
+        bool, typer.Option("--no-places", help="No column says where: everybody is in one place.")
+    ] = False,
     kind: Annotated[
         str, typer.Option(help="What a row is: people, dwellings, long or wide (docs/own-data.md).")
     ] = "",
@@ -90,6 +93,7 @@ def init(
     told = Told.by_words(
         kind=kind,
         places=places,
+        no_places=no_places,
         count=count,
         key=key,
         attributes=attributes,

@@ -188,7 +188,8 @@ def _refuse_unproved(made: Draft, told: Told) -> None:
         made.look,
         place="columns",
         found=f"counts in {doubts.listed(counts)} that no total adds up, beside places in "
-        f"{doubts.listed(made.places.columns)}: do they count people, each of them once?",
+        f"{doubts.listed(made.places.columns) or 'no column'}: do they count people, each of them "
+        "once?",
         expected=f"--kind {made.kind}, if they do; --not-counts, --universe or --count say which",
     )
 
@@ -284,7 +285,8 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
             str(seen.path),
             place="places",
             found=f"no column named like one: {', '.join(map(repr, known[:12]))}{_from(seen)}",
-            expected='--places "state,county": the columns that say where, from the top down',
+            expected='--places "state,county": the columns that say where, from the top down; '
+            "--no-places, if there are none: everybody is in one place",
         )
     return found
 
@@ -364,7 +366,7 @@ def _kind(
     if told.kind is not None:
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
-    leaf = source_of(places).codes(inside)[-1]
+    leaf = source_of(places).leaf(inside)
     counted = any(counts_people(one, withheld=True) for one in others)
     if leaf.n_unique() == inside.height and counted:
         return "wide", "", ""
@@ -436,6 +438,15 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
     for name, levels in cells.attributes:
         made.notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
     _note_blanks(made, list(cells.levels_of), told)
+    if not places.columns:
+        if inside.height > 1:
+            doubts.refuse(
+                seen,
+                place="rows",
+                found="several rows of counts in one place: what tells them apart?",
+                expected="one row; --kind long --count COLUMN, if a row is a group; --places",
+            )
+        return
     doubts_wide.refuse_totals_that_differ(
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
@@ -506,7 +517,7 @@ def _found_attributes(made: Draft, inside: pl.DataFrame, told: Told) -> list[Cho
     gone = {*places.columns, *places.others, *made.include, made.count, made.key}
     found: list[Chosen] = []
     reasons: dict[str, list[str]] = {}
-    here = inside.with_columns(made.geography.codes(inside)[-1].alias("\0leaf"))
+    here = inside.with_columns(made.geography.leaf(inside).alias("\0leaf"))
     leaves = here["\0leaf"].n_unique()
 
     def same_in_place(name: str) -> bool:
@@ -575,6 +586,8 @@ def _is_count_name(column: SeenColumn) -> bool:
 
 def _units(inside: pl.DataFrame, places: FoundPlaces) -> pl.DataFrame:
     """The list of units: codes of the leaf with those above, each once."""
+    if not places.columns:
+        return pl.DataFrame()
     if places.prefixes:
         column, source = places.columns[0], source_of(places)
         assert isinstance(source, Prefixes)
@@ -598,7 +611,9 @@ def _told_format(seen: SeenFile) -> str:
 
 def _told_places(places: FoundPlaces) -> list[str]:
     notes = []
-    if places.prefixes:
+    if not places.columns:
+        notes.append("places: none, as somebody has said: everybody is in one")
+    elif places.prefixes:
         levels = ", ".join(f"{level} ({length} characters)" for level, length in places.prefixes)
         notes.append(f"places: the code in {places.columns[0]!r}, cut into {levels}")
     else:

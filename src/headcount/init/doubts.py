@@ -188,7 +188,7 @@ def refuse_places(made: Draft, told: Told) -> None:
     if told.places or made.kind == "wide":
         return
     seen, inside = made.look, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     unknown = [one for one in made.attributes if not is_of_people(one)]
     if leaf.n_unique() == 1 and (unknown or not made.attributes):
         refuse(

@@ -116,7 +116,7 @@ def _refuse_people_without_place(made: Draft, every: SeenFile) -> None:
 def _refuse_tables(made: Draft, every: SeenFile) -> None:
     """Refuse rows that are places, dwellings or cells of a table, not people."""
     seen, places, inside = made.look, made.places, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     if leaf.n_unique() == inside.height > 2:
         refuse(
             seen,
@@ -187,7 +187,7 @@ def _refuse_tables(made: Draft, every: SeenFile) -> None:
 def _household_of(made: Draft) -> tuple[str, str] | None:
     """A column that shows that rows are households, and why: their key, their head, their size."""
     seen, inside = made.look, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     ages = [one.numbers[0] for one in seen.columns if single_years(one) and one.whole]
     adults = inside.height >= MANY and min(ages, default=0) >= ADULT
     for one in seen.columns:

@@ -218,7 +218,7 @@ def _number(people: Population) -> int:
 def _places(geography: GeographyLike) -> Any:
     """Plain columns are looked at as ``init`` does; a geography in full is taken as it is."""
     if isinstance(geography, list | tuple) and all(isinstance(one, str) for one in geography):
-        return tuple(geography) or geography_source(geography)
+        return tuple(geography) or geography_source(())
     return (geography,) if isinstance(geography, str) else geography_source(geography)
 
 

@@ -879,7 +879,8 @@ class _Rows:
                 self.seen,
                 place="places",
                 found=f"no column of places beside {doubts.listed(groups)}",
-                expected='--places "COLUMN": the columns that say where, from the top down',
+                expected='--places "COLUMN": the columns that say where, from the top down; '
+                "--no-places --kind long, if there are none: everybody is in one place",
             )
         return None
 

@@ -70,6 +70,7 @@ class Told:
         *,
         kind: str = "",
         places: str = "",
+        no_places: bool = False,
         count: str = "",
         key: str = "",
         attributes: str = "",
@@ -91,9 +92,11 @@ class Told:
         ):
             if said and said not in known:
                 raise ConfigError(name, found=repr(said), expected=one_of(known))
+        if no_places and places:
+            raise ConfigError("no_places", found="it beside places", expected="one or the other")
         columns = _names(attributes)
         return cls(
-            places=_names(places),
+            places=CodeColumns(columns=()) if no_places else _names(places),
             kind=kinds.get(kind),
             count=count if kind in ("long", "") else "",
             key=key if kind in ("dwellings", "") else "",
