@@ -73,12 +73,9 @@ def init(
 
     Example: headcount init people.csv
     """
-    from dataclasses import replace
-
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
-    from headcount.init import TakeProposals, Told, config_name, draft, write_draft
-    from headcount.init.beside import related
+    from headcount.init import TakeProposals, Told, config_name, draft_of, write_draft
     from headcount.init.preview import preview
     from headcount.init.read import people_of, size_of
     from headcount.population.population import is_it_right
@@ -107,13 +104,8 @@ def init(
     )
     person = _Person()
     answers = person if asks else TakeProposals()
-    file, notes = files[0], tuple[str, ...]()
-    if len(files) > 1:
-        all_of_them = related(files, ask=answers, key=key)
-        file, notes = all_of_them.main, all_of_them.notes
-        told = replace(told, form=all_of_them.form, key=all_of_them.key)
-    made = draft(file, ask=answers, epsilon=epsilon, told=told)
-    made.notes[:0] = notes
+    made = draft_of(files, ask=answers, epsilon=epsilon, told=told)
+    file = Path(str(made.look.path))
     people = people_of(made, told)
     size = size_of(people)
     if not as_json:

@@ -585,8 +585,8 @@ def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str
                 name,
                 place=f"level {level!r}, unit {unit!r}",
                 found=f"two parents, {two[0]!r} and {two[1]!r}",
-                expected="one parent (or local_codes = true if codes repeat between parents; of places "
-                "that do not nest only one kind can be a level)",
+                expected="one parent (or local_codes = true if codes repeat between parents; "
+                "of places that do not nest only one kind can be a level)",
             )
 
 

@@ -29,7 +29,6 @@ from headcount.init.words import (
     THINGS,
     TIME,
 )
-from headcount.population.tables import FrameTable
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -41,10 +40,6 @@ FEW = 12
 MOST_YEARS = 40
 """Years in a column whose name does not say that they are some."""
 
-ARGUMENTS = {"places": "geography", "key": "household"}
-"""Options that are arguments of ``read`` under another name."""
-
-_OPTION = re.compile(r"(?<!\S)--([a-z-]+)")
 _YEAR = re.compile(r"(19[5-9]|20\d)\d(\.0)?")
 _WORD = re.compile(r"[^\W\d_]{3}")
 _VAGUE = re.compile(r"(^| )(sector|stratum|unit|zone|area|block|land)( |$)")
@@ -58,11 +53,7 @@ _WHEN = re.compile(
 
 
 def refuse(seen: SeenFile, *, place: str = "", found: str, expected: str) -> NoReturn:
-    """Refuse a doubtful reading; of a data frame, with the arguments that answer it."""
-    if isinstance(seen.path, FrameTable):
-        options = dict.fromkeys(_OPTION.findall(expected))
-        named = [ARGUMENTS.get(one, one.replace("-", "_")) for one in options]
-        expected += f" (arguments of read: {', '.join(named)})" if named else ""
+    """Refuse a doubtful reading, with the options that answer it."""
     raise InputError(str(seen.path), place=place, found=found, expected=expected)
 
 
