@@ -119,7 +119,7 @@ def test_children_stand_together_from_their_start(geography):
         (lambda: Prefixes(column="c", prefixes=()), r"found lengths \[\], expected lengths"),
         (lambda: Prefixes(column="c", prefixes=(("a", 0),)), "from 1 to 255"),
         (lambda: Prefixes(column="c", prefixes=(("a", 10**18),)), "from 1 to 255"),
-        (lambda: CodeColumns(columns=()), "columns: found none, expected a column for each level"),
+        (lambda: CodeColumns(columns=(), root=""), "found a level without a name"),
     ],
 )
 def test_a_bad_geography_says_what_is_wrong(make, message):
@@ -128,6 +128,13 @@ def test_a_bad_geography_says_what_is_wrong(make, message):
 
 
 COLUMNS = CodeColumns(columns=("state", "county"), root="nation")
+
+
+def test_without_columns_everybody_is_in_the_whole():
+    table = pl.DataFrame({"sex": ["f", "m"]})
+    geography, unit = build_geography(table, CodeColumns(columns=()), name="t")
+    assert (geography.levels, geography.units[0].tolist()) == (("whole",), ["whole"])
+    assert unit.tolist() == [0, 0]
 
 
 def test_code_columns_make_a_tree_and_place_the_rows():

@@ -13,7 +13,8 @@ import pytest
 import headcount as hc
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError
-from headcount.init import draft, write_draft
+from headcount.init import draft, draft_of, write_draft
+from headcount.init.told import as_arguments
 from headcount.population.columns import AttributeColumn
 from headcount.population.microdata import read_microdata
 from tests.init.strangers import STRANGERS
@@ -221,3 +222,66 @@ def test_ids_and_record_keys_go_with_the_people_and_are_no_attribute() -> None:
     counts = frame.with_columns(n=pl.Series([1, 2, 3, 4, 5]))
     with pytest.raises(ConfigError, match="person_id: found it beside counts in 'n', expected one"):
         hc.read(counts, geography=PLACES, count="n", person_id="pin")
+
+
+def test_several_files_are_read_as_init_reads_them(tmp_path: Path) -> None:
+    persons, homes = tmp_path / "persons.csv", tmp_path / "households.csv"
+    rows = [
+        (home, "mf"[n % 2], (13 * home + 7 * n) % 90)
+        for home in range(40)
+        for n in range(1 + home % 3)
+    ]
+    pl.DataFrame(rows, schema=["hhid", "sex", "age"], orient="row").write_csv(persons)
+    where = {"hhid": range(40), "county": [f"{1 + home % 4:03}" for home in range(40)]}
+    pl.DataFrame(where).write_csv(homes)
+    together = hc.read([persons, str(homes)])
+    write_draft(draft_of([persons, homes]), tmp_path / "config.toml")
+    assert tallied(together) == tallied(load_config(tmp_path / "config.toml").population.read())
+    assert together.geography.levels[1:] == ("county",)
+    with pytest.raises(InputError, match="found a data frame among several tables"):
+        hc.read([persons, pl.read_csv(homes)])
+    with pytest.raises(InputError, match="read: found no table, expected a path, or a data frame"):
+        hc.read([])
+
+
+def test_one_key_of_several_is_asked_for_by_the_argument(tmp_path: Path) -> None:
+    persons, homes = tmp_path / "persons.csv", tmp_path / "homes.csv"
+    pl.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3], "sex": ["m", "f", "m"]}).write_csv(persons)
+    pl.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3], "ward": ["x", "x", "y"]}).write_csv(homes)
+    with pytest.raises(InputError, match=r'household="a", or another|several tables that may'):
+        hc.read([persons, homes])
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ('--places "state,county": from the top', 'geography=["state", "county"]: from the top'),
+        ("--no-places, if there are none", "geography=[], if there are none"),
+        ('--key "home", or another', 'household="home", or another'),
+        ("--ages years or --ages codes", 'ages="years" or ages="codes"'),
+        ("--kind people, if each", 'kind="people", if each'),
+        ('--only "year=2020"', 'only={"year": ["2020"]}'),
+        ('--leave-out "ward=" leaves', 'leave_out={"ward": [""]} leaves'),
+        (
+            "--not-counts, --universe or --count say which",
+            "not_counts, universe or count say which",
+        ),
+        ('--not-counts "a,b"', 'not_counts=["a", "b"]'),
+        ("--count COLUMN, or another --kind", 'count="COLUMN", or another kind'),
+        ('one of them: --sheet "Sheet 1"', 'one of them: sheet="Sheet 1"'),
+        ("--blank-counts zero", 'blank_counts="zero"'),
+        ("none, or --overwrite", "none, or --overwrite"),
+    ],
+)
+def test_messages_name_arguments(said: str, meant: str) -> None:
+    assert as_arguments(said) == meant
+
+
+def test_a_file_is_asked_about_by_arguments_too(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    pl.DataFrame({"sex": ["m", "f"] * 20, "age": range(40)}).write_csv(path)
+    with pytest.raises(InputError) as caught:
+        hc.read(path)
+    assert 'geography=["state", "county"]' in str(caught.value)
+    assert str(caught.value).endswith(caught.value.expected)
+    assert "--" not in str(caught.value)

@@ -24,6 +24,9 @@ def init(
     places: Annotated[
         str, typer.Option(help="Columns of places from the top down, separated by commas.")
     ] = "",
+    no_places: Annotated[
+        bool, typer.Option("--no-places", help="No column says where: everybody is in one place.")
+    ] = False,
     kind: Annotated[
         str, typer.Option(help="What a row is: people, dwellings, long or wide (docs/own-data.md).")
     ] = "",
@@ -70,12 +73,9 @@ def init(
 
     Example: headcount init people.csv
     """
-    from dataclasses import replace
-
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
-    from headcount.init import TakeProposals, Told, config_name, draft, write_draft
-    from headcount.init.beside import related
+    from headcount.init import TakeProposals, Told, config_name, draft_of, write_draft
     from headcount.init.preview import preview
     from headcount.init.read import people_of, size_of
     from headcount.population.population import is_it_right
@@ -90,6 +90,7 @@ def init(
     told = Told.by_words(
         kind=kind,
         places=places,
+        no_places=no_places,
         count=count,
         key=key,
         attributes=attributes,
@@ -103,13 +104,8 @@ def init(
     )
     person = _Person()
     answers = person if asks else TakeProposals()
-    file, notes = files[0], tuple[str, ...]()
-    if len(files) > 1:
-        all_of_them = related(files, ask=answers, key=key)
-        file, notes = all_of_them.main, all_of_them.notes
-        told = replace(told, form=all_of_them.form, key=all_of_them.key)
-    made = draft(file, ask=answers, epsilon=epsilon, told=told)
-    made.notes[:0] = notes
+    made = draft_of(files, ask=answers, epsilon=epsilon, told=told)
+    file = Path(str(made.look.path))
     people = people_of(made, told)
     size = size_of(people)
     if not as_json:

@@ -239,7 +239,7 @@ LONGEST_CODE = 255
 
 @dataclass(frozen=True, kw_only=True)
 class CodeColumns:
-    """One column of codes per level, named from the top to the leaf.
+    """One column of codes per level, from the top to the leaf; with none, all are in one place.
 
     Codes are unique over the whole unless ``local_codes`` says that they repeat from parent to
     parent (district "1" in every county); a unit is then known by its path, "state/county/1".
@@ -250,10 +250,6 @@ class CodeColumns:
     local_codes: bool = False
 
     def __post_init__(self) -> None:
-        if not self.columns:
-            raise InputError(
-                "geography", place="columns", found="none", expected="a column for each level"
-            )
         _refuse_levels(self.levels)
 
     @property
@@ -270,6 +266,12 @@ class CodeColumns:
         for code in codes[1:]:
             paths.append(paths[-1] + "/" + code)
         return paths
+
+    def leaf(self, table: pl.DataFrame) -> pl.Series:
+        """The code of the leaf that each row is in."""
+        if not self.columns:
+            return pl.repeat(self.root, table.height, dtype=pl.String, eager=True)
+        return self.codes(table)[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,6 +317,10 @@ class Prefixes:
         code = self.full(table)
         return [code.str.slice(0, length) for _, length in self.prefixes]
 
+    def leaf(self, table: pl.DataFrame) -> pl.Series:
+        """The code of the leaf that each row is in."""
+        return self.full(table).str.slice(0, self.prefixes[-1][1])
+
     def cut(self, length: int) -> tuple[str, ...]:
         """What to tell of codes of that length that go on after the last prefix."""
         last = self.prefixes[-1][1]
@@ -340,7 +346,7 @@ GeographyLike = GeographySource | str | Sequence[str] | Mapping[str, Mapping[str
 
 HOW = (
     'the columns of places from the top down, ["county", "tract"], or one column of codes with '
-    'where its levels end, {"geoid": {"state": 2, "county": 5}}'
+    'where its levels end, {"geoid": {"state": 2, "county": 5}}; [] if there are none'
 )
 
 
@@ -350,6 +356,8 @@ def geography_source(given: object) -> GeographySource:
         return given
     if isinstance(given, str):
         return CodeColumns(columns=(given,))
+    if isinstance(given, Sequence) and not given:
+        return CodeColumns(columns=())
     if isinstance(given, Mapping) and len(given) == 1:
         ((column, ends),) = given.items()
         if isinstance(ends, Mapping) and all(type(end) is int for end in ends.values()):
@@ -392,15 +400,22 @@ def build_geography(
     problems.refuse()
     # First: "two parents" says more than "a second row".
     geography = geography_of(places_of(table, source), source, name=name)
-    leaf = source.codes(table)[-1]
+    leaf = source.leaf(table)
     if distinct:
         _refuse_repeated_leaf(leaf, source, problems)
     return geography, place_rows(leaf, geography, name=name)
 
 
+ONE_PLACE = pl.DataFrame()
+"""The codes of places of a source without columns: below the whole there is none."""
+
+
 def places_of(table: pl.DataFrame, source: GeographySource) -> pl.DataFrame:
     """The codes of each place that stands in a table, one column for each level, in order."""
-    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
+    if not source.columns:
+        return ONE_PLACE
+    each = table.select(source.columns).unique()
+    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(each), strict=True)))
     return codes.unique().sort(codes.columns)
 
 
@@ -570,7 +585,8 @@ def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str
                 name,
                 place=f"level {level!r}, unit {unit!r}",
                 found=f"two parents, {two[0]!r} and {two[1]!r}",
-                expected="one parent (or local_codes = true if codes repeat between parents)",
+                expected="one parent (or local_codes = true if codes repeat between parents; "
+                "of places that do not nest only one kind can be a level)",
             )
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.init.decide import Ask, Draft, TakeProposals
+from headcount.init.decide import Ask, Draft, TakeProposals, draft
 from headcount.init.look import SeenColumn, SeenFile, look
+from headcount.init.told import Told
 from headcount.population.formats.layouts import Layout, read_layout
+from headcount.population.tables import AnyTable
 from headcount.population.text_files import Beside, Format
 
 COVERED = 0.5
@@ -66,6 +68,28 @@ class Related:
     form: Format
     key: str
     notes: tuple[str, ...]
+
+
+def draft_of(
+    files: Sequence[AnyTable],
+    *,
+    ask: Ask | None = None,
+    epsilon: str = "1",
+    told: Told | None = None,
+) -> Draft:
+    """What to make of a file, or of several that belong to one population."""
+    said = told or Told()
+    if len(files) == 1:
+        return draft(files[0], ask=ask, epsilon=epsilon, told=said)
+    if strange := [one for one in files if not isinstance(one, Path)]:
+        raise InputError(
+            str(strange[0]), found="a data frame among several tables", expected="paths of files"
+        )
+    found = related([one for one in files if isinstance(one, Path)], ask=ask, key=said.key)
+    said = replace(said, form=found.form, key=found.key)
+    made = draft(found.main, ask=ask, epsilon=epsilon, told=said)
+    made.notes[:0] = found.notes
+    return made
 
 
 def related(files: Sequence[Path], *, ask: Ask | None = None, key: str = "") -> Related:
@@ -179,7 +203,7 @@ def _main(seen: Sequence[SeenFile], links: Sequence[Link]) -> SeenFile:
     ]
     repeated = [one for one in able if any(link.main is one and link.repeated for link in links)]
     if len(repeated or able) != 1:
-        names = ", ".join(one.path.name for one in seen)
+        names = ", ".join([one.path.name for one in seen[:FEW]] + ["..."] * (len(seen) > FEW))
         raise InputError(
             names,
             place="key",

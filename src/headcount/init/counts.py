@@ -67,10 +67,10 @@ def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: p
     groups = [one.name for one in others if not (one is many[0] or _measures(one))]
     keys = [*places, *groups]
     parts = frame.select(keys)
-    if not groups or parts.n_unique() < parts.height:
-        return ""
     size = parts.select(places).n_unique() * prod(parts[one].n_unique() for one in groups)
-    return many[0].name if parts.height >= FULL * size else ""
+    if not groups or parts.height < FULL * size or parts.n_unique() < parts.height:
+        return ""
+    return many[0].name
 
 
 def _measures(column: SeenColumn) -> bool:

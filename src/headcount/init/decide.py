@@ -29,13 +29,13 @@ from headcount.init.counts import (
 )
 from headcount.init.layout import arranged
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
-from headcount.init.places import FoundPlaces, blank_or_total, find_places, total_rows
+from headcount.init.places import FoundPlaces, find_places, total_rows
 from headcount.init.tables import Counted, counted
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.adding_up import SURE, digits
 from headcount.population.people_table import refuse_no_choice
-from headcount.population.suspicious import COUNT_WORDS, sums_of_others
+from headcount.population.suspicious import COUNT_WORDS, blank_or_total, sums_of_others
 from headcount.population.tables import AnyTable
 
 _KEY = re.compile(
@@ -70,6 +70,7 @@ class Draft:
         exclude    values of a column whose rows are left out
         keep_sums  whether a place that has the people of all others is one like them
         codes      the columns of places as they are in all rows
+        table      what is read, which need not be opened again
     """
 
     look: SeenFile
@@ -88,6 +89,7 @@ class Draft:
     epsilon: str = "1"
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    table: AnyTable
 
     @staticmethod
     def is_key(column: SeenColumn) -> bool:
@@ -118,6 +120,7 @@ def draft(
     answers, told = ask or TakeProposals(), told or Told(places=places)
     found = arranged(path, sheet=told.sheet, form=told.form)
     seen = look(path, sheet=found.sheet, form=found.form)
+    table = seen.rows.kept
     notes = [_told_format(seen), *found.notes]
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
@@ -127,7 +130,7 @@ def draft(
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
     if (sums := _by_sums(every, told, include)) is not None:
-        return _counted_draft(every, sums, include, exclude, epsilon, notes)
+        return _counted_draft(every, sums, include, exclude, epsilon, notes, table)
     where = _places(seen, told)
     codes = {name: seen.column(name) for name in where.columns}
     seen = every.only(~total_rows(every.frame, where.columns))
@@ -158,6 +161,7 @@ def draft(
         epsilon=epsilon,
         codes=codes,
         notes=notes,
+        table=table,
     )
     if kind == "wide":
         _fill_wide(made, every, told)
@@ -184,7 +188,8 @@ def _refuse_unproved(made: Draft, told: Told) -> None:
         made.look,
         place="columns",
         found=f"counts in {doubts.listed(counts)} that no total adds up, beside places in "
-        f"{doubts.listed(made.places.columns)}: do they count people, each of them once?",
+        f"{doubts.listed(made.places.columns) or 'no column'}: do they count people, each of them "
+        "once?",
         expected=f"--kind {made.kind}, if they do; --not-counts, --universe or --count say which",
     )
 
@@ -211,6 +216,7 @@ def _counted_draft(
     exclude: dict[str, list[str]],
     epsilon: str,
     notes: list[str],
+    table: AnyTable,
 ) -> Draft:
     """What is to be written of a table that adds up."""
     inside = every.frame.filter(~pl.Series(found.left_out))
@@ -240,6 +246,7 @@ def _counted_draft(
         epsilon=epsilon,
         codes={name: every.column(name) for name in found.places.columns},
         notes=notes,
+        table=table,
     )
 
 
@@ -278,7 +285,8 @@ def _places(seen: SeenFile, told: Told) -> FoundPlaces:
             str(seen.path),
             place="places",
             found=f"no column named like one: {', '.join(map(repr, known[:12]))}{_from(seen)}",
-            expected='--places "state,county": the columns that say where, from the top down',
+            expected='--places "state,county": the columns that say where, from the top down; '
+            "--no-places, if there are none: everybody is in one place",
         )
     return found
 
@@ -358,7 +366,7 @@ def _kind(
     if told.kind is not None:
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
-    leaf = source_of(places).codes(inside)[-1]
+    leaf = source_of(places).leaf(inside)
     counted = any(counts_people(one, withheld=True) for one in others)
     if leaf.n_unique() == inside.height and counted:
         return "wide", "", ""
@@ -430,6 +438,15 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
     for name, levels in cells.attributes:
         made.notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
     _note_blanks(made, list(cells.levels_of), told)
+    if not places.columns:
+        if inside.height > 1:
+            doubts.refuse(
+                seen,
+                place="rows",
+                found="several rows of counts in one place: what tells them apart?",
+                expected="one row; --kind long --count COLUMN, if a row is a group; --places",
+            )
+        return
     doubts_wide.refuse_totals_that_differ(
         every, places=places.columns, totals={}, counts=list(cells.levels_of)
     )
@@ -500,7 +517,7 @@ def _found_attributes(made: Draft, inside: pl.DataFrame, told: Told) -> list[Cho
     gone = {*places.columns, *places.others, *made.include, made.count, made.key}
     found: list[Chosen] = []
     reasons: dict[str, list[str]] = {}
-    here = inside.with_columns(made.geography.codes(inside)[-1].alias("\0leaf"))
+    here = inside.with_columns(made.geography.leaf(inside).alias("\0leaf"))
     leaves = here["\0leaf"].n_unique()
 
     def same_in_place(name: str) -> bool:
@@ -569,6 +586,8 @@ def _is_count_name(column: SeenColumn) -> bool:
 
 def _units(inside: pl.DataFrame, places: FoundPlaces) -> pl.DataFrame:
     """The list of units: codes of the leaf with those above, each once."""
+    if not places.columns:
+        return pl.DataFrame()
     if places.prefixes:
         column, source = places.columns[0], source_of(places)
         assert isinstance(source, Prefixes)
@@ -592,7 +611,9 @@ def _told_format(seen: SeenFile) -> str:
 
 def _told_places(places: FoundPlaces) -> list[str]:
     notes = []
-    if places.prefixes:
+    if not places.columns:
+        notes.append("places: none, as somebody has said: everybody is in one")
+    elif places.prefixes:
         levels = ", ".join(f"{level} ({length} characters)" for level, length in places.prefixes)
         notes.append(f"places: the code in {places.columns[0]!r}, cut into {levels}")
     else:

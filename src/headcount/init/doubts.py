@@ -16,7 +16,7 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
-from headcount.init.look import SeenColumn, SeenFile, same_for_all
+from headcount.init.look import FIRST, SeenColumn, SeenFile, same_for_all
 from headcount.init.words import (
     DWELLING,
     FILLERS,
@@ -29,7 +29,6 @@ from headcount.init.words import (
     THINGS,
     TIME,
 )
-from headcount.population.tables import FrameTable
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft
@@ -41,10 +40,6 @@ FEW = 12
 MOST_YEARS = 40
 """Years in a column whose name does not say that they are some."""
 
-ARGUMENTS = {"places": "geography", "key": "household"}
-"""Options that are arguments of ``read`` under another name."""
-
-_OPTION = re.compile(r"(?<!\S)--([a-z-]+)")
 _YEAR = re.compile(r"(19[5-9]|20\d)\d(\.0)?")
 _WORD = re.compile(r"[^\W\d_]{3}")
 _VAGUE = re.compile(r"(^| )(sector|stratum|unit|zone|area|block|land)( |$)")
@@ -58,11 +53,7 @@ _WHEN = re.compile(
 
 
 def refuse(seen: SeenFile, *, place: str = "", found: str, expected: str) -> NoReturn:
-    """Refuse a doubtful reading; of a data frame, with the arguments that answer it."""
-    if isinstance(seen.path, FrameTable):
-        options = dict.fromkeys(_OPTION.findall(expected))
-        named = [ARGUMENTS.get(one, one.replace("-", "_")) for one in options]
-        expected += f" (arguments of read: {', '.join(named)})" if named else ""
+    """Refuse a doubtful reading, with the options that answer it."""
     raise InputError(str(seen.path), place=place, found=found, expected=expected)
 
 
@@ -165,10 +156,9 @@ def is_row_number(column: SeenColumn) -> bool:
     """Whether a column numbers the rows, as they stand or in another order."""
     if not column.whole or column.number < len(column.values) or not column.are_numbers.all():
         return False
-    numbers = sorted(int(float(one)) for one in column.form.plain(column.present))
-    return (
-        len(numbers) > 2 and numbers[0] in (0, 1) and numbers[-1] - numbers[0] == len(numbers) - 1
-    )
+    numbers = column.form.plain(column.present).cast(pl.Float64, strict=False)
+    least, most = numbers.min(), numbers.max()
+    return len(numbers) > 2 and least in (0, 1) and most - least == len(numbers) - 1  # type: ignore[operator]
 
 
 def is_code(column: SeenColumn, places: Sequence[SeenColumn]) -> bool:
@@ -189,7 +179,7 @@ def refuse_places(made: Draft, told: Told) -> None:
     if told.places or made.kind == "wide":
         return
     seen, inside = made.look, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     unknown = [one for one in made.attributes if not is_of_people(one)]
     if leaf.n_unique() == 1 and (unknown or not made.attributes):
         refuse(
@@ -293,8 +283,10 @@ def one_variable_once(found: Sequence[Chosen], inside: pl.DataFrame) -> dict[str
             if one is other or one.column in twins or other.column in twins:
                 continue
             sizes = [inside[a.column].n_unique() for a in (one, other)]
-            pairs = inside.select(one.column, other.column).n_unique()
-            if pairs != max(sizes) or inside.height < 5 * pairs:
+            both = inside.select(one.column, other.column)
+            if both.head(FIRST).n_unique() > max(sizes) or inside.height < 5 * max(sizes):
+                continue
+            if both.n_unique() != max(sizes):
                 continue
             coded = inside[one.column].drop_nulls().str.contains(r"^[\d.]+$").all()
             finer = sizes[1] > sizes[0]

@@ -137,7 +137,8 @@ def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame, told: Told) -> None:
     seen = made.look
     value = as_numbers(kept[made.count], seen).fill_null(0).cast(pl.Int64).alias("\0n")
     path = made.places.columns
-    keys = [(path[-1], [*path]), *((one.column, [one.column]) for one in made.attributes)]
+    keys = [(path[-1], [*path])] if path else []
+    keys += [(one.column, [one.column]) for one in made.attributes]
     everything = [name for _, names in keys for name in names]
     table = kept.select(everything).with_columns(value)
     for column, names in keys:
@@ -146,7 +147,7 @@ def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame, told: Told) -> None:
         if size > 20_000_000:
             continue
         matrix, labels = _crossed(table, names, rest)
-        if column == path[-1]:
+        if names == [*path]:
             sure = told.kind is not None
             refuse_levels_in_one_column(seen, labels, matrix, column=column, sure=sure)
         else:

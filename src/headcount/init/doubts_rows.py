@@ -11,7 +11,7 @@ import polars as pl
 
 from headcount.init.attributes import NUMBERED, is_of_people, single_years
 from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says, used_columns
-from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.look import FIRST, SeenColumn, SeenFile
 from headcount.init.places import total_rows
 from headcount.init.words import (
     DWELLING,
@@ -116,7 +116,7 @@ def _refuse_people_without_place(made: Draft, every: SeenFile) -> None:
 def _refuse_tables(made: Draft, every: SeenFile) -> None:
     """Refuse rows that are places, dwellings or cells of a table, not people."""
     seen, places, inside = made.look, made.places, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     if leaf.n_unique() == inside.height > 2:
         refuse(
             seen,
@@ -187,7 +187,7 @@ def _refuse_tables(made: Draft, every: SeenFile) -> None:
 def _household_of(made: Draft) -> tuple[str, str] | None:
     """A column that shows that rows are households, and why: their key, their head, their size."""
     seen, inside = made.look, made.look.frame
-    leaf = made.geography.codes(inside)[-1]
+    leaf = made.geography.leaf(inside)
     ages = [one.numbers[0] for one in seen.columns if single_years(one) and one.whole]
     adults = inside.height >= MANY and min(ages, default=0) >= ADULT
     for one in seen.columns:
@@ -218,6 +218,10 @@ def _stand_again(rows: pl.DataFrame) -> bool:
     """Whether every row stands there twice, or every row three times, and so on."""
     if not rows.width:
         return False
+    known = rows.hash_rows()
+    first = known.head(FIRST).unique()
+    if known.is_in(first.implode()).sum() < 2 * len(first):
+        return False  # one of the first rows stands there once
     times = rows.group_by(rows.columns).len()["len"]
     return len(times) >= MANY and int(np.gcd.reduce(times.to_numpy())) > 1
 

@@ -23,7 +23,7 @@ from headcount.init.doubts_levels import (
     refuse_levels_told,
 )
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.places import blank_or_total, total_rows
+from headcount.init.places import total_rows
 from headcount.init.wide import WideCells, calls_itself_total, numbers_of
 from headcount.init.words import OTHER_UNITS, POPULATION
 from headcount.population.adding_up import (
@@ -36,6 +36,7 @@ from headcount.population.adding_up import (
     nearly_sums,
 )
 from headcount.population.columns import MARKS
+from headcount.population.suspicious import blank_or_total
 
 if TYPE_CHECKING:
     from headcount.init.decide import Draft

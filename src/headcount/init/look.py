@@ -37,6 +37,9 @@ from headcount.population.text_files import (
 MOST_DISTINCT = 5000
 """Values of a column that are looked at one by one."""
 
+FIRST = 10_000
+"""Rows that are looked at first, where they may settle what is asked of all."""
+
 _GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
 _NUMBER = r"[-+]?[\d.,'\s]*\d[\d.,'\s]*([eE][-+]?\d+)?%?"
 WHOLE = r"^\d{1,15}(\.0*)?$"
@@ -65,7 +68,11 @@ class SeenColumn:
     @cached_property
     def distinct(self) -> list[str]:
         """The different values, as many as are looked at."""
-        return sorted(self.present.unique(maintain_order=True).head(MOST_DISTINCT).to_list())
+        for some in (self.present.head(10 * MOST_DISTINCT), self.present):
+            found = some.unique(maintain_order=True)
+            if len(found) >= MOST_DISTINCT:
+                break
+        return sorted(found.head(MOST_DISTINCT).to_list())
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
@@ -162,6 +169,8 @@ class SeenFile:
 
     def only(self, wanted: pl.Series) -> SeenFile:
         """The same file as far as some of its rows go."""
+        if wanted.all():
+            return self  # with what is known of its columns
         rows = self.rows.only(wanted, without="")
         columns = (replace(one, values=rows.frame[one.name]) for one in self.columns)
         return replace(self, rows=rows, columns=tuple(columns))
@@ -286,7 +295,14 @@ def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:
 
 
 def same_for_all(frame: pl.DataFrame, key: str | Sequence[str], column: str) -> bool:
-    """Whether rows with the same key have the same value of a column."""
+    """Whether rows with the same key have the same value of a column.
+
+    A few rows are looked at first: where they differ, all do. Keys that never repeat decide it.
+    """
     keys = [key] if isinstance(key, str) else list(key)
     both = list(dict.fromkeys([*keys, column]))
-    return frame.select(both).unique().height == frame.select(keys).unique().height
+    for some in (frame.head(FIRST), frame):
+        number = some.select(keys).n_unique()
+        if number < some.height and some.select(both).n_unique() != number:
+            return False
+    return True

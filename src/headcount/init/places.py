@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.words import CODES_OF_PLACES, PERSONAL, PLACES
-from headcount.population.suspicious import TOTAL_WORDS
+from headcount.population.suspicious import TOTAL_WORDS, blank_or_total
 
 _PLACE = re.compile(
     rf"(^|.* )({'|'.join(PLACES)})s?( (id|code|cd|nr|no|num|number|fips|key|name|label|desc"
@@ -122,16 +122,11 @@ def total_rows(frame: pl.DataFrame, columns: Sequence[str]) -> pl.Series:
     """Which rows are totals: by the code of a place, or without one."""
     wrong = pl.Series(np.zeros(frame.height, dtype=bool))
     for name in columns:
-        wrong |= blank_or_total(frame[name])
+        each = frame[name].unique()
+        if not (odd := each.filter(blank_or_total(each))).is_empty():
+            wrong |= frame[name].fill_null("").is_in(odd.fill_null("").implode())
     # Places without a name in most rows are no totals: the column is not one of places here.
     return wrong & False if wrong.sum() > frame.height / 2 else wrong
-
-
-def blank_or_total(codes: pl.Series) -> pl.Series:
-    """Which codes are words for a total, or nothing."""
-    word = codes.fill_null("").str.to_lowercase()
-    named = word.is_in(list(TOTAL_WORDS)) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
-    return named | (word == "")
 
 
 def _scheme(column: SeenColumn) -> tuple[tuple[tuple[str, int], ...], bool]:
@@ -139,13 +134,14 @@ def _scheme(column: SeenColumn) -> tuple[tuple[tuple[str, int], ...], bool]:
     values = column.present
     if not len(values) or column.number < 2:
         return (), False
-    known = [one for one in values.unique() if one.strip().casefold() not in TOTAL_WORDS]
-    if not known:
+    known = values.unique()
+    known = known.filter(~known.str.strip_chars().str.to_lowercase().is_in(list(TOTAL_WORDS)))
+    if known.is_empty():
         return (), False
-    lengths = {len(one) for one in known}
-    if all(re.fullmatch(r"[A-Z]{2}[0-9A-Z]{3}", one) for one in known):
-        return (_NUTS, False) if not all(one.isalpha() for one in known) else ((), False)
-    if not all(one.isascii() and one.isdigit() for one in known):
+    lengths = set(known.str.len_chars().unique())
+    if known.str.contains("^[A-Z]{2}[0-9A-Z]{3}$").all():
+        return (_NUTS, False) if not known.str.contains("^[A-Z]+$").all() else ((), False)
+    if not known.str.contains("^[0-9]+$").all():
         return (), False
     hinted = bool(re.search(r"fips|geoid|geo|county|tract|block|state", column.says))
     for length, levels in SCHEMES.items():

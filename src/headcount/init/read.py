@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -11,9 +12,10 @@ from headcount.errors import InputError, did_you_mean
 from headcount.fields import Pairs
 from headcount.geography.geography import GeographyLike, geography_source
 from headcount.init.attributes import Chosen
-from headcount.init.decide import Draft, draft
+from headcount.init.beside import draft_of
+from headcount.init.decide import Draft
 from headcount.init.doubts import refuse_other_size
-from headcount.init.told import KINDS, Blank, FileKind, Told
+from headcount.init.told import KINDS, Blank, FileKind, Told, as_arguments
 from headcount.population import Population
 from headcount.population.columns import AttributeColumn, KeyColumn
 from headcount.population.counts import read_counts
@@ -119,10 +121,11 @@ def read(
     """Read people from a data frame or a file; what is not said is found as by ``headcount init``.
 
     where
-        data         a path, or anything with the Arrow stream interface: a frame of polars,
-                     pandas, pyarrow or DuckDB
+        data         a path, several that belong together (persons and households, counts and
+                     places, a codebook), or anything with the Arrow stream interface: a frame of
+                     polars, pandas, pyarrow or DuckDB
         geography    columns of places from the top down, or a column of codes with where its
-                     levels end: ``{"geoid": {"state": 2, "county": 5}}``
+                     levels end: ``{"geoid": {"state": 2, "county": 5}}``; [] for one place
         attributes   names of columns, or for each name what to make of it: ``bins``, ``levels``,
                      or None for what is found
         kind         "people", "dwellings", "long" or "wide", where it is not found rightly
@@ -143,9 +146,7 @@ def read(
         record_keys  the column of keys that an office has given persons, instead
         largest_record_key  the largest of these: 255 or 4095
 
-    What is doubtful is refused. The message names options of ``headcount init``, which are
-    arguments here: ``--not-counts`` is ``not_counts``, ``--places`` is ``geography``, and ``--key``
-    is ``household``.
+    What is doubtful is refused, and the message names the argument that decides it.
     What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
     """
     if kind is not None and kind not in KINDS:
@@ -169,7 +170,12 @@ def read(
         ages=ages,
         sheet=sheet,
     )
-    made = draft(table_of(data, name=name), told=told)
+    several = isinstance(data, list | tuple)
+    tables = [table_of(one, name=name) for one in (data if several else [data])]  # type: ignore[attr-defined]
+    if not tables:
+        raise InputError("read", found="no table", expected="a path, or a data frame")
+    with _naming_arguments():
+        made = draft_of(tables, told=told)
     for note in made.notes:
         log.info("%s", note)
     known = given or {}
@@ -190,8 +196,21 @@ def read(
         )
     listed = None if units is None else table_of(units)
     population = _population(made, columns, listed, keys, public=public)
-    refuse_other_size(made, _number(population), told)
+    with _naming_arguments():
+        refuse_other_size(made, _number(population), told)
     return population
+
+
+@contextmanager
+def _naming_arguments() -> Iterator[None]:
+    """Name arguments in a message, in place of the options of the command."""
+    try:
+        yield
+    except InputError as error:
+        expected = as_arguments(error.expected)
+        error.args = (str(error).removesuffix(error.expected) + expected,)
+        error.expected = expected
+        raise
 
 
 def people_of(made: Draft, told: Told) -> Population:
@@ -218,7 +237,7 @@ def _number(people: Population) -> int:
 def _places(geography: GeographyLike) -> Any:
     """Plain columns are looked at as ``init`` does; a geography in full is taken as it is."""
     if isinstance(geography, list | tuple) and all(isinstance(one, str) for one in geography):
-        return tuple(geography) or geography_source(geography)
+        return tuple(geography) or geography_source(())
     return (geography,) if isinstance(geography, str) else geography_source(geography)
 
 
@@ -287,7 +306,9 @@ def _population(
     public: bool,
 ) -> Population:
     """The people of a table, read by the reader of its kind."""
-    table, form, source = made.look.path, made.look.form, made.geography
+    table, form, source = made.table, made.look.form, made.geography
+    if table is not made.look.path:
+        form = replace(form, beside=())  # what is beside a file is among its columns already
     choice = RowChoice(_values(made.include), _values(made.exclude))
     blank = made.blank_counts or "refuse"
     totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"

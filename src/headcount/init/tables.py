@@ -23,7 +23,7 @@ from headcount.arrays import Flags, Ints
 from headcount.init import doubts, doubts_levels
 from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
 from headcount.init.counts import called_count
-from headcount.init.look import SeenColumn, SeenFile
+from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.places import FoundPlaces, is_place, total_rows
 from headcount.init.sums import (
     MOSTLY,
@@ -207,7 +207,8 @@ def _numbers_that_are_codes(found: _Columns) -> None:
         others = [o for o in found.counts if o is not one]
         first = number == 0 and bool(others) and not _move_with(values, others, found.seen)
         repeated = one.number < len(one.values) / 2 and any(
-            _decides(found.seen, one.name, other.name) and other.number > 2 for other in keys
+            other.number > 2 and same_for_all(found.seen.frame, one.name, other.name)
+            for other in keys
         )
         if (
             (ascending and (first or (width and not others)))
@@ -226,12 +227,6 @@ def _move_with(values: pl.Series, others: Sequence[SeenColumn], seen: SeenFile) 
         if alike is not None and abs(alike) > ALIKE:
             return True
     return False
-
-
-def _decides(seen: SeenFile, one: str, other: str) -> bool:
-    """Whether a value of one column goes with one of another."""
-    pairs = seen.frame.select(one, other).n_unique()
-    return pairs == seen.frame[one].n_unique()
 
 
 # --- columns ----------------------------------------------------------------------------------
@@ -884,7 +879,8 @@ class _Rows:
                 self.seen,
                 place="places",
                 found=f"no column of places beside {doubts.listed(groups)}",
-                expected='--places "COLUMN": the columns that say where, from the top down',
+                expected='--places "COLUMN": the columns that say where, from the top down; '
+                "--no-places --kind long, if there are none: everybody is in one place",
             )
         return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -25,6 +27,41 @@ KINDS: dict[FileKind, str] = {
     "long": "one row for each place and group, with a number of people",
     "wide": "one row for each place, with a column of counts for each group",
 }
+
+
+OPTIONS = {
+    "places": "geography",
+    "no-places": "geography",
+    "key": "household",
+    **{one: one.replace("-", "_") for one in ("kind", "count", "attributes", "universe", "only")},
+    **{one: one.replace("-", "_") for one in ("not-counts", "leave-out", "blank-counts", "ages")},
+    "sheet": "sheet",
+}
+"""Options of ``headcount init``, each with the argument of ``read`` that says the same."""
+
+_OPTION = re.compile(
+    rf"--({'|'.join(sorted(OPTIONS, key=len)[::-1])})\b(?: (?:\"([^\"]*)\"|"
+    r"(people|dwellings|long|wide|zero|withheld|years|codes|[A-Z]{3,})\b))?"
+)
+
+
+def as_arguments(text: str) -> str:
+    """A message that names options, with the arguments of ``read`` in their place."""
+
+    def argument(found: re.Match[str]) -> str:
+        option, value = found[1], found[2] or found[3]
+        name = OPTIONS[option]
+        if option == "no-places":
+            return f"{name}=[]"
+        if value is None:
+            return name
+        if option in ("places", "attributes", "not-counts"):
+            return f"{name}={json.dumps(_names(value), ensure_ascii=False)}"
+        if option in ("only", "leave-out"):
+            return f"{name}={json.dumps(_values(option, [value]), ensure_ascii=False)}"
+        return f"{name}={json.dumps(value, ensure_ascii=False)}"
+
+    return _OPTION.sub(argument, text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +107,7 @@ class Told:
         *,
         kind: str = "",
         places: str = "",
+        no_places: bool = False,
         count: str = "",
         key: str = "",
         attributes: str = "",
@@ -91,9 +129,11 @@ class Told:
         ):
             if said and said not in known:
                 raise ConfigError(name, found=repr(said), expected=one_of(known))
+        if no_places and places:
+            raise ConfigError("no_places", found="it beside places", expected="one or the other")
         columns = _names(attributes)
         return cls(
-            places=_names(places),
+            places=CodeColumns(columns=()) if no_places else _names(places),
             kind=kinds.get(kind),
             count=count if kind in ("long", "") else "",
             key=key if kind in ("dwellings", "") else "",

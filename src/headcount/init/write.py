@@ -57,7 +57,7 @@ def write_draft(
     stem = config.name.removesuffix(".toml")
     units, schema = config.with_name(f"{stem}.units.csv"), config.with_name(f"{stem}.schema.toml")
     text = _config(made, config, units, schema, keep_account=keep_account)
-    files = {config: text, units: _units(made)}
+    files = {config: text} | ({units: _units(made)} if made.places.columns else {})
     if made.cells is not None:
         files[schema] = _schema(made)
     for path in files:
@@ -164,8 +164,9 @@ def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
         lines.append(_said('totals = "drop"', "rows of totals are left out"))
     if made.not_counts and made.kind == "people":
         lines.append(f"not_counts = {_list(made.not_counts)}")
-    lines.append(f"units = {_text(units.name)}")
-    lines.append(_said("units_from_data = true", FROM_DATA))
+    if made.places.columns:
+        lines.append(f"units = {_text(units.name)}")
+        lines.append(_said("units_from_data = true", FROM_DATA))
     lines.append(_said("public = false", "true if everybody may see the file"))
     return _lines(*lines)
 
@@ -247,7 +248,8 @@ def _geography(made: Draft) -> str:
         inside = ", ".join(f"{_key(level)} = {length}" for level, length in places.prefixes)
         lines += [f"column = {_text(places.columns[0])}", f"prefixes = {{ {inside} }}"]
     else:
-        lines.append(_said(f"columns = {_list(places.columns)}", "from the top to the leaf"))
+        said = "from the top to the leaf" if places.columns else "everybody is in one place"
+        lines.append(_said(f"columns = {_list(places.columns)}", said))
     if places.root != "whole":
         lines.append(_said(f"root = {_text(places.root)}", "there is one only: the whole"))
     if places.local_codes:

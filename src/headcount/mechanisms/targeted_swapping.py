@@ -182,6 +182,13 @@ class TargetedSwapping(HouseholdStep):
     def _levels(self, geography: Geography) -> tuple[tuple[str, ...], int]:
         """The hierarchy, and the depth of the unit that nobody leaves."""
         levels = self.hierarchy or geography.levels[1:]
+        if not levels:
+            raise ConfigError(
+                self.name,
+                place="hierarchy",
+                found="one place",
+                expected="levels below the whole: households are swapped between places",
+            )
         depths = [depth_of(geography, level, "hierarchy") for level in levels]
         if depths != sorted(set(depths)):
             raise ConfigError(

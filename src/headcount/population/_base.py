@@ -19,7 +19,7 @@ from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
 from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
-from headcount.geography.geography import CodeColumns, Prefixes
+from headcount.geography.geography import ONE_PLACE, CodeColumns, Prefixes, geography_of
 from headcount.population.columns import KeyColumn
 from headcount.population.from_households import KIND, to_population
 from headcount.population.people_table import UNITS_READ_OFF, RowChoice, Values, listed_geography
@@ -160,7 +160,9 @@ class FromTables(Source):
             )
 
     def places(self, source: CodeColumns | Prefixes, totals: Totals) -> Geography:
-        """The places of the list of units."""
+        """The places of the list of units; where no column says any, everybody is in the whole."""
+        if self.units is None and not source.columns:
+            return geography_of(ONE_PLACE, source, name="population")
         if self.units is None:
             raise ConfigError(
                 "population",
@@ -171,10 +173,10 @@ class FromTables(Source):
             )
         return listed_geography(self.units, source, totals, self.format)
 
-    @property
-    def places_read_off(self) -> tuple[str, ...]:
+    def places_read_off(self, source: CodeColumns | Prefixes) -> tuple[str, ...]:
         """That the list of units was read from the data, if it was."""
-        return UNITS_READ_OFF if self.units is None or self.units_from_data else ()
+        from_data = self.units is None or self.units_from_data
+        return UNITS_READ_OFF if from_data and source.columns else ()
 
     @property
     def keys(self) -> KeyColumn | None:

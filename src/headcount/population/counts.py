@@ -113,7 +113,7 @@ class CountsTable(FromTables):
         return Domain(
             load_schema(self.schema),
             self.places(self.geography, self.totals),
-            read_off=self.places_read_off,
+            read_off=self.places_read_off(self.geography),
             one_person=one_of_counts(self.totals, self.choice, self.overlap, self.blank_counts),
         )
 
@@ -190,7 +190,7 @@ def read_counts(
     )
     _refuse_repeated(unit, in_rows, rows)
     if sums == "refuse" and not attributes:
-        refuse_sums(sums_of_others(counts, unit, tree), geography.codes(rows.frame)[-1], rows)
+        refuse_sums(sums_of_others(counts, unit, tree), geography.leaf(rows.frame), rows)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position] + in_rows[row]
     note_impossible(schema, cell, problems, rows=row)
@@ -330,7 +330,7 @@ def read_quarters(
     )
     table, where, problems = rows.frame, rows.where, rows.problems()
     own, at = build_geography(table, geography, name=name, where=where, distinct=True)
-    unit = place_rows(geography.codes(table)[-1], tree, name=name, where=where)
+    unit = place_rows(geography.leaf(table), tree, name=name, where=where)
     _refuse_other_tree(own, at, tree, unit, rows)
     occupied = np.zeros((tree.size(tree.leaf), known.size), dtype=np.int64)
     empty = np.zeros(len(occupied), dtype=np.int64)

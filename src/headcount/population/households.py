@@ -153,7 +153,7 @@ class HouseholdTables(InDwellings, FromTables):
             persons={one.name: none for one in persons},
             dwellings={one.name: none for one in dwellings},
             public=self.public,
-            read_off=(*self.places_read_off, *levels),
+            read_off=(*self.places_read_off(self.geography), *levels),
             left_out=left_out_by(self.choice, own),
         )
 
@@ -499,7 +499,7 @@ def _listed(
 
 def _areas(column: str, rows: Rows, source: GeographySource, tree: Geography) -> Areas:
     """The map from leaf units to areas; a leaf in two areas is an error."""
-    leaf = place_rows(source.codes(rows.frame)[-1], tree, name=rows.name, where=rows.where)
+    leaf = place_rows(source.leaf(rows.frame), tree, name=rows.name, where=rows.where)
     codes = rows.frame[column].cast(pl.String).replace("", None)
     known = codes.drop_nulls().unique().sort()
     numbers = {code: number for number, code in enumerate(known.to_list())}

@@ -129,7 +129,7 @@ class Microdata(FromTables):
         return Domain(
             self._schema(),
             self.places(self.geography, self.totals),
-            read_off=(*self.places_read_off, *levels),
+            read_off=(*self.places_read_off(self.geography), *levels),
             one_person=self.table.one_person,
         )
 

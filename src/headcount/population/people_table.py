@@ -20,6 +20,7 @@ from headcount.errors import InputError, Noted, Problems
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.geography.geography import (
+    ONE_PLACE,
     GeographySource,
     Prefixes,
     build_geography,
@@ -167,6 +168,12 @@ class TableOfPeople:
     def __post_init__(self) -> None:
         if self.keys is not None and self.count:
             self.keys.refuse_counted(f"it beside counts in {self.count!r}")
+        if not self.columns:
+            raise InputError(
+                self.name,
+                found="no column of a place or an attribute",
+                expected="at least one of them: else a row says nothing of a person",
+            )
 
     @property
     def name(self) -> str:
@@ -202,7 +209,8 @@ class TableOfPeople:
         """Columns that tell what exists, or which rows are people."""
         looked_at = [a.column for a in self.open_attributes]
         looked_at += [a.column for a in self.attributes if a.missing == "drop"]
-        return [*self.geography.columns, *looked_at, *self.choice.columns]
+        # Whatever is read, rows are counted by a column of it.
+        return [*self.geography.columns, *looked_at, *self.choice.columns] or self.columns[:1]
 
     @property
     def open_attributes(self) -> Sequence[AttributeColumn]:
@@ -299,8 +307,8 @@ class SeenTable:
         seen.counts = counts_of_people(chosen, table.columns, table.not_counts)
         seen.totals = [problems.noted] if table.totals == "refuse" else []
         seen.any_short = bool(short.any())
-        if table.units is None:
-            seen.places = [places_of(people.frame.filter(~short), table.geography)]
+        if table.units is None and table.geography.columns:
+            seen.places = [places_of(people.only(~short, without="").frame, table.geography)]
         if isinstance(table.geography, Prefixes):
             seen.lengths = code_lengths(people.frame, table.geography, people.positions)
         for column in table.open_attributes:
@@ -347,6 +355,8 @@ class SeenTable:
 
     def all_places(self) -> pl.DataFrame:
         """The places, each once and in order."""
+        if not self.places:
+            return ONE_PLACE
         places = pl.concat(self.places).unique()
         return places.sort(places.columns)
 
@@ -415,7 +425,7 @@ class KnownDomain:
         attributes = [one.attribute(one.known_levels or ()) for one in columns]
         schema = Schema(tuple(attributes), table.structural_zeros)
         from_data = table.units is None or table.units_from_data
-        places = UNITS_READ_OFF if from_data else ()
+        places = UNITS_READ_OFF if from_data and table.geography.columns else ()
         geography, refused = None, None
         if table.units is not None:
             geography = listed_geography(table.units, table.geography, table.totals, table.form)
@@ -480,10 +490,9 @@ def placed(rows: Rows, table: TableOfPeople, domain: KnownDomain) -> Placed:
     if not stages[0].noted[0]:
         note_impossible(domain.schema, cell, stages[1], counts=counts)
         if tree is not None:
-            codes = table.geography.codes(people.frame)
             if table.units is not None:
-                note_other_parents(codes, tree, stages[2])
-            unit = note_places(codes[-1], tree, stages[3])
+                note_other_parents(table.geography.codes(people.frame), tree, stages[2])
+            unit = note_places(table.geography.leaf(people.frame), tree, stages[3])
     noted = tuple(one.noted for one in stages)
     return Placed(noted, people, unit, cell, _times(people, counts))
 
@@ -532,6 +541,14 @@ def listed_geography(
     units: AnyTable, source: GeographySource, totals: Totals, form: Format
 ) -> Geography:
     """The geography of a list of units."""
+    if not source.columns:
+        raise InputError(
+            str(units),
+            place="units",
+            found="a list of places, and no columns of places",
+            expected="none where everybody is in one place; or columns under "
+            "[population.geography]",
+        )
     listed = read_rows(units, source.columns, form=form.of_others)
     listed = without_totals(listed, source, totals, may_drop=False)
     tree, _ = build_geography(
@@ -564,7 +581,7 @@ def place_table(
 ) -> tuple[Geography, Ints32, tuple[str, ...]]:
     """The geography, each row's leaf, and what of it was read from the data."""
     table, name, where = rows.frame, rows.name, rows.where
-    read_off = UNITS_READ_OFF
+    read_off = UNITS_READ_OFF if source.columns else ()
     if units is None:
         tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
         return tree, unit, read_off

@@ -290,16 +290,20 @@ def records_digest(parts: Iterator[WordPairs]) -> str:
 
 
 def _fields(column: pl.Series) -> WordPairs:
-    """Two words for each value of a column; each distinct value is hashed once."""
-    values = column.fill_null(_NOTHING).to_frame("value")
-    known = values.unique().with_row_index("number")
-    text = known["value"].to_list()
-    hashes = np.frombuffer(
-        b"".join(blake2b(one.encode(), digest_size=16).digest() for one in text), dtype="<u8"
-    ).reshape(-1, 2)
-    number = values.join(known, on="value", how="left", maintain_order="left")["number"]
-    words: WordPairs = hashes[number.to_numpy()].T
+    """Two words for each value of a column; where values repeat, each is hashed once."""
+    values = column.fill_null(_NOTHING).alias("value")
+    known = values.unique()
+    if 2 * len(known) > len(values):
+        return _hashes(values).T
+    numbered = known.to_frame().with_row_index("number")
+    at = values.to_frame().join(numbered, on="value", how="left", maintain_order="left")["number"]
+    words: WordPairs = _hashes(known)[at.to_numpy()].T
     return words
+
+
+def _hashes(values: pl.Series) -> WordPairs:
+    hashed = (blake2b(one.encode(), digest_size=16).digest() for one in values)
+    return np.frombuffer(b"".join(hashed), dtype="<u8").reshape(-1, 2)
 
 
 def mixed(words: WordPairs) -> WordPairs:

@@ -161,9 +161,12 @@ def note_totals(
     wrong = pl.Series(np.zeros(rows.frame.height, dtype=bool))
     for column in source.columns:
         values = rows.frame[column].cast(pl.String)
+        each = values.unique()
+        odd = each.filter(blank_or_total(each))
+        if odd.is_empty():
+            continue
         code = values.fill_null("").str.strip_chars()
-        word = code.str.to_lowercase()
-        named = word.is_in(TOTAL_WORDS) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
+        named = blank_or_total(code) & (code != "")
         problems.add(
             (named & ~wrong).arg_true(),
             place=f"column {column!r}",
@@ -178,6 +181,13 @@ def note_totals(
         )
         wrong |= named | (code == "")
     return rows.only(~wrong, without=TOTAL_ROWS)
+
+
+def blank_or_total(codes: pl.Series) -> pl.Series:
+    """Which codes are words for a total, or nothing."""
+    word = codes.fill_null("").str.strip_chars().str.to_lowercase()
+    named = word.is_in(list(TOTAL_WORDS)) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
+    return named | (word == "")
 
 
 def _with_codes(*, may_drop: bool, may_keep: bool) -> str:

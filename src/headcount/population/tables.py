@@ -49,10 +49,14 @@ TABLE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameTable:
-    """A table in memory. Its name stands for a file in messages; it has no ending and no lines."""
+    """A table in memory. Its name stands for a file in messages; it has no ending and no lines.
+
+    ``of`` are the rows of a file that it holds, if somebody has read them: they are called as there
+    """
 
     frame: pl.DataFrame
     name: str = "data frame"
+    of: Rows | None = None
     suffix = ""
     suffixes: tuple[str, ...] = ()
 
@@ -110,6 +114,9 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 
 T = TypeVar("T")
 
+MANY = 10_000
+"""Rows by which is judged how often rows are equal."""
+
 _BLANK = "\0blank"  # a column that no file can have
 
 
@@ -146,6 +153,13 @@ class Rows:
         """Where in the file each row stands, the first of equal ones."""
         return pl.int_range(self.frame.height, eager=True) if self.at is None else self.at
 
+    @property
+    def kept(self) -> AnyTable:
+        """What to read them from again: from memory where all are text, as in the file."""
+        if isinstance(self.path, FrameTable) or way_of(self.path, self.form) != "text":
+            return self.path
+        return FrameTable(self.frame, self.name, self)
+
     def position(self, row: int) -> int:
         """Where in the file a row stands."""
         return row if self.at is None else int(self.at[row])
@@ -175,8 +189,12 @@ class Rows:
     def together(self, *, numbers: Sequence[str] = ()) -> Rows:
         """The same with equal rows as one, the first of them: what is said of one holds for all.
 
-        Fractions are compared as they are written, but in columns of ``numbers``.
+        Where most of some rows differ they stay as they are, as nothing is saved. Fractions are
+        compared as they are written, but in columns of ``numbers``.
         """
+        some = self.frame.head(MANY)
+        if 2 * some.n_unique() > some.height == MANY:
+            return self
         written = [o.name for o in self.frame if o.dtype.is_float() and o.name not in numbers]
         given = self.frame.with_columns(pl.col(written).cast(pl.String))  # 0.0 is not -0.0
         found = (
@@ -191,6 +209,8 @@ class Rows:
 
 def rows_named(path: AnyTable, form: Format, rows: Sequence[int]) -> list[str]:
     """What a file calls its rows, given by their positions: a line, a row of a sheet, a number."""
+    if isinstance(path, FrameTable) and path.of is not None:
+        return path.of.where(rows)
     if isinstance(path, FrameTable) or not path.is_file():  # a data frame goes by a name
         return by_row(rows)
     kind = kind_of(path)
@@ -253,7 +273,10 @@ def way_of(path: Path, form: Format) -> Literal["text", "parquet", "other"]:
 
 def trimmed(frame: pl.DataFrame) -> pl.DataFrame:
     """The same without blanks around texts: "Kwale  " is the place Kwale, and "  " is nothing."""
-    return frame.with_columns(pl.col(pl.String).str.strip_chars().replace("", None))
+    for one in frame.get_columns():  # one by one, and few need it: no second copy of a large table
+        if one.dtype == pl.String and one.str.contains(r"^\s|\s$|^$").any():
+            frame = frame.with_columns(one.str.strip_chars().replace("", None))
+    return frame
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -367,14 +390,12 @@ def _damaged(text: TextFile, error: BaseException) -> InputError:
 
 
 def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterator[pl.Series]:
-    """Every column of a text file, or of a range of its bytes, one after the other."""
-    lazy = (text if part is None else text.part(*part)).scan()
-    # Also those of a name that stands twice, which nobody asked for: polars renames them.
-    for number, _ in enumerate(lazy.collect_schema().names()):
-        try:
-            yield lazy.select(pl.nth(number)).collect().to_series()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise damaged(str(text.path), error) from None
+    """Every column of a text file, or of a range of its bytes."""
+    try:
+        # Also those of a name that stands twice, which nobody asked for: polars renames them.
+        yield from (text if part is None else text.part(*part)).scan().collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise damaged(str(text.path), error) from None
 
 
 def _read_other(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
