@@ -13,6 +13,7 @@ from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunFacts
 from headcount.release.store import geographies_to_json, guarantee_to_json, versions
+from headcount.run.how_far_off import HowFarOff
 
 
 def draft_receipt(
@@ -22,6 +23,7 @@ def draft_receipt(
     key_kind: str,
     dataset: str,
     config_digest: str,
+    far: HowFarOff,
     plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything about the making that may be published and does not depend on a draw."""
@@ -38,6 +40,7 @@ def draft_receipt(
         "geography": geographies_to_json(design.domain.geography, design.last.tree),
         "measurements": _measurements(plan, unit),
         **({"certificate": more["certificate"]} if "certificate" in more else {}),
+        "how_far_off": far.to_json(),
         "key_kind": key_kind if drawn else "none",
         "noise_backend": KeyedNoise.backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,

@@ -42,9 +42,10 @@ SCREENS: dict[tuple[str, str], str] = {
 
 def load_all() -> None:
     """Load what every screen needs, and what draws charts, before it is asked for."""
+    from headcount.run.how_far_off import Off
     from headcount.studio.app import screen_named
-    from headcount.studio.wanted import Reach, draw_reaches
+    from headcount.studio.wanted import draw_errors
 
     for name in SCREENS.values():
         screen_named(name)
-    draw_reaches([Reach("level", "query", 1.0)])
+    draw_errors([Off(level="level", query="query", answers=1, within=1.0)])
