@@ -150,8 +150,10 @@ def test_check_promises_and_writes_nothing(town: Path, headcount: Headcount):
     assert "6 cells" in answer.out
     assert "mechanism:  Geometric(epsilon=1/2, unit=change-one)\n" in answer.out
     said = [line.split() for line in answer.out.splitlines()]
-    assert ["tract", "cells", "12", "25", "epsilon", "0.5"] in said
-    assert "  each cell of a tract within 12, 19 times of 20, before post-processing" in answer.out
+    assert ["tract", "cells", "25", "epsilon", "0.5"] in said
+    assert ["tract", "every", "cell", "2.4", "5.64", "12", "not", "usable"] in said
+    assert "  tract: about 12 people, off by 12.6, 19 of 20 within 25: not usable." in answer.out
+    assert "read from your data: for you alone" in answer.out
     assert "epsilon 0.5 when one person's record changes" in answer.out
     assert answer.out.endswith("all right: nothing was drawn, written or spent\n")
     assert not (town / "out").exists()
@@ -162,9 +164,8 @@ def test_on_a_narrow_screen_check_still_says_how_far_off_answers_are(
     town: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "40")
-    said = [line.split() for line in headcount("check", "-q", write_config(town)).out.splitlines()]
-    assert ["level", "query", "within"] in said
-    assert ["tract", "cells", "12"] in said
+    said = " ".join(headcount("check", "-q", write_config(town)).out.split())
+    assert "tract, every cell: off by 5.64, 19 of 20 within 12 " in said
 
 
 def test_check_refuses_what_protect_would_refuse(town: Path, headcount: Headcount):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from math import exp, inf, sqrt
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from headcount.cli.app import app
 from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError
 from headcount.geography.geography import regular
-from headcount.mechanisms import Chain, Geometric, Identity, Sampling
+from headcount.mechanisms import Chain, Geometric, Identity, LinearError, Sampling
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import UnitOfPrivacy
 from headcount.run.plan import plan
@@ -49,26 +50,31 @@ def topdown(**keys: Any) -> TopDown:
     )
 
 
+def linear(settings: TopDown, domain: Domain = DOMAIN) -> tuple[LinearError, ...]:
+    """What noisy answers tell of every level and query."""
+    return settings.on(domain).errors.by_level()
+
+
 def _with_changes(settings: TopDown, changes: Mapping[str, str]) -> TopDown:
     return settings.on(DOMAIN).what_if({key: Fraction(value) for key, value in changes.items()})
 
 
 def test_an_answers_own_deviation_is_that_of_its_noise() -> None:
     """The discrete Gaussian that costs rho has the variance 1 / (2 rho), but for the smallest."""
-    found = {(one.level, one.query): one for one in plan(topdown(), DOMAIN).levels}
+    found = {(one.level, one.query): one for one in linear(topdown())}
     assert found["level_1", "total"].own == pytest.approx(sqrt(1 / (0.3 * 0.2)), rel=1e-3)
     assert found["level_2", "cells"].own == pytest.approx(sqrt(1 / (0.5 * 0.5)), rel=1e-3)
     assert [found["level_2", "cells"].units, found["level_2", "cells"].answers] == [16, 6]
 
 
 def test_each_further_look_at_the_same_answers_makes_them_more_exact() -> None:
-    for one in plan(topdown(), DOMAIN).levels:
+    for one in linear(topdown()):
         assert one.best < one.pooled <= one.own
 
 
 def test_a_query_that_is_not_asked_is_known_from_others() -> None:
     queries = {"age": {"by": ("age",)}, "cells": {"share": 1}}
-    found = plan(topdown(queries=queries, levels="equal"), DOMAIN).levels
+    found = linear(topdown(queries=queries, levels="equal"))
     ages = [one for one in found if one.query == "age"]
     assert all(one.own == inf and one.best < inf for one in ages)
 
@@ -79,7 +85,7 @@ def test_a_query_that_pooling_answers_from_below_is_shown_unless_passes_say_what
     own = {"level_1": {"total": "1/2", "cells": "1/2"}}
     fitted = {"level_1": {"fit": [["total"], ["cells"]]}}
     rows = [
-        {(one.level, one.query): one for one in plan(settings, DOMAIN).levels}
+        {(one.level, one.query): one for one in linear(settings)}
         for settings in (topdown(level_queries=own), topdown(level_queries=own, passes=fitted))
     ]
     filled, left = (one["level_1", "sex"] for one in rows)
@@ -90,7 +96,7 @@ def test_a_query_that_pooling_answers_from_below_is_shown_unless_passes_say_what
 
 def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
     made = plan(topdown(), DOMAIN, areas=[("first", "level_1", ("0",))])
-    expected = {one.query: one for one in made.levels if one.level == "level_1"}
+    expected = {one.query: one for one in linear(topdown()) if one.level == "level_1"}
     assert {one.query for one in made.areas} == set(expected)
     for area in made.areas:
         unit = expected[area.query]
@@ -102,7 +108,7 @@ def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
 
 def test_answers_of_two_units_are_summed_at_their_own_level() -> None:
     two = plan(topdown(), DOMAIN, areas=[("two", "level_1", ("0", "3", "3"))])
-    expected = {one.query: one for one in two.levels if one.level == "level_1"}
+    expected = {one.query: one for one in linear(topdown()) if one.level == "level_1"}
     for area in two.areas:
         unit = expected[area.query]
         assert area.own == pytest.approx(sqrt(2) * unit.own)
@@ -112,7 +118,7 @@ def test_answers_of_two_units_are_summed_at_their_own_level() -> None:
 def test_an_area_across_the_tree_is_less_exact_than_a_unit_of_as_many_leaves() -> None:
     across = ("0.0", "1.0", "2.0", "3.0")
     made = plan(topdown(), DOMAIN, areas=[("across", "level_2", across)])
-    whole = next(one for one in made.levels if (one.level, one.query) == ("level_1", "total"))
+    whole = next(one for one in linear(topdown()) if (one.level, one.query) == ("level_1", "total"))
     split = next(one for one in made.areas if one.query == "total")
     assert split.best > 1.2 * whole.best
 
@@ -194,8 +200,11 @@ def test_all_shares_can_be_named_if_they_add_up_to_1() -> None:
 def test_along_a_spine_a_state_in_parts_is_exact_and_its_parts_are_not() -> None:
     mechanism = spine.along(zcdp("1/20"))
     states = [("A", "state", ("A",)), ("half", "leaf", tuple(spine.PLACE.units[-1][:2].tolist()))]
-    made = plan(mechanism, Domain(spine.people().schema, spine.PLACE), areas=states)
-    found = {(one.level, one.query): one.best for one in (*made.levels, *made.areas)}
+    domain = Domain(spine.people().schema, spine.PLACE)
+    made = plan(mechanism, domain, areas=states)
+    assert all(one.basis == "unknown" for one in made.levels)  # no formula is known along a spine
+    every = (*linear(mechanism, domain), *made.areas)
+    found = {(one.level, one.query): one.best for one in every}
     assert found["A", "total"] == found["whole", "total"] == 0
     assert found["A", "cells"] > 0
     assert found["state", "total"] > 0
@@ -212,19 +221,19 @@ def test_levels_without_shares_have_equal_parts_of_which_one_can_be_changed() ->
 
 
 def test_four_times_the_rho_halves_every_deviation() -> None:
-    one, four = (plan(topdown(rho=rho), DOMAIN).levels for rho in ("1/100", "4/100"))
+    one, four = (linear(topdown(rho=rho)) for rho in ("1/100", "4/100"))
     for before, after in zip(one, four, strict=True):
         assert after.best == pytest.approx(before.best / 2, rel=1e-3)
 
 
 def test_minimax_makes_nothing_worse_and_balanced_the_mean_smaller() -> None:
     poor = topdown(levels={"whole": "0.9", "level_1": "0.05", "level_2": "0.05"})
-    before = plan(poor, DOMAIN).levels
+    before = linear(poor)
     ratios = {
         goal: [
             (after.best / now.best) ** 2
             for after, now in zip(
-                plan(poor.on(DOMAIN).suggested(goal), DOMAIN).levels,
+                linear(poor.on(DOMAIN).suggested(goal)),
                 before,
                 strict=True,
             )
@@ -238,21 +247,24 @@ def test_minimax_makes_nothing_worse_and_balanced_the_mean_smaller() -> None:
 NOISY = Geometric(epsilon=Fraction(1), unit=UnitOfPrivacy.ADD_REMOVE)
 
 
-def test_a_method_of_one_level_is_planned_by_its_own_noise() -> None:
+def test_a_method_of_noise_is_planned_by_its_formula() -> None:
     """The variance of the two-sided geometric law: 2 a / (1 - a)^2, with a = exp(-epsilon)."""
-    (cells,) = plan(NOISY, DOMAIN).levels
+    found = {(one.level, one.query): one for one in plan(NOISY, DOMAIN).levels}
     deviation = sqrt(2 * exp(-1)) / (1 - exp(-1))
-    assert (cells.level, cells.query, cells.units, cells.answers) == ("level_2", "cells", 16, 6)
-    assert [cells.own, cells.pooled, cells.best] == pytest.approx([deviation] * 3)
-    (after,) = plan(NOISY.on(DOMAIN).what_if({"epsilon": Fraction(2)}), DOMAIN).levels
-    assert after.own < cells.own / 1.8
+    assert found["level_2", "cells"].rmse == pytest.approx(deviation)
+    assert found["level_2", "sex"].rmse == pytest.approx(sqrt(3) * deviation)
+    assert found["level_1", "total"].rmse == pytest.approx(sqrt(4 * 6) * deviation)
+    assert {one.basis for one in found.values()} == {"formula"}
+    after = plan(NOISY.on(DOMAIN).what_if({"epsilon": Fraction(2)}), DOMAIN).levels
+    assert all(two.rmse < one.rmse / 1.8 for one, two in zip(found.values(), after, strict=True))
+    assert {one.rmse for one in plan(Identity(), DOMAIN).levels} == {0.0}
 
 
 def test_a_goal_about_one_query_serves_it() -> None:
     wanted = {("level_1", "total"): 1.0}
     found = topdown().on(DOMAIN).suggested("balanced", wanted)
-    after = {(one.level, one.query): one for one in plan(found, DOMAIN).levels}
-    before = {(one.level, one.query): one for one in plan(topdown(), DOMAIN).levels}
+    after = {(one.level, one.query): one for one in linear(found)}
+    before = {(one.level, one.query): one for one in linear(topdown())}
     assert after["level_1", "total"].best < 0.6 * before["level_1", "total"].best
     assert after["level_2", "cells"].best > before["level_2", "cells"].best
 
@@ -260,10 +272,6 @@ def test_a_goal_about_one_query_serves_it() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: plan(Identity(), DOMAIN),
-            "found 'identity', which adds no noise, expected a method with noise",
-        ),
         (
             lambda: plan(NOISY, DOMAIN, areas=[("first", "level_1", ("0",))]),
             "found an area with 'geometric', expected topdown",
@@ -277,8 +285,32 @@ def test_a_goal_about_one_query_serves_it() -> None:
             "--set: found 'levels.whole', expected one of 'epsilon'",
         ),
         (
-            lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), DOMAIN),
-            "found 'sampling' before 'topdown'",
+            lambda: plan(
+                Chain.of((Sampling(fraction=Fraction(1, 2)), NOISY)),
+                DOMAIN,
+                within={"level_1.total": 3},
+            ),
+            "found level_1.total=3@0.95, of which it cannot be said how far off counts will be",
+        ),
+        (
+            lambda: plan(Identity(), DOMAIN, within={"level_1.total": 3}),
+            "found 'identity', expected a method with epsilon or rho",
+        ),
+        (
+            lambda: plan(NOISY, DOMAIN, within={"level_1.income": 3}),
+            "found level_1.income, expected one of level_1.age, level_1.cells, level_1.sex",
+        ),
+        *(
+            (
+                partial(plan, NOISY, DOMAIN, within=within),
+                "expected LEVEL.QUERY=PEOPLE or LEVEL.QUERY=PEOPLE@SHARE",
+            )
+            for within in (
+                {"total": 3},
+                {"level_1.total": "many"},
+                {"level_1.total": "3@2"},
+                {"level_1.total": -1},
+            )
         ),
         (
             lambda: _with_changes(topdown(), {"levels.county": "0.5"}),
@@ -386,9 +418,14 @@ def test_the_command_prints_deviations_for_programs(config: Path) -> None:
     tables = told["tables"]
     assert told["places_read_from"] is None  # there is a list
     assert set(tables) == {"as configured", "suggested, minimax"}
-    rows = {(one["level"], one["query"]): one for one in tables["as configured"]}
-    assert rows["edge", "total"]["units"] == 2
-    assert rows["county", "cells"]["best"] < rows["county", "cells"]["own"]
+    own = tables["as configured"]
+    assert own["rho"] == "1"
+    areas = {(one["level"], one["query"]): one for one in own["areas"]}
+    assert areas["edge", "total"]["units"] == 2
+    assert areas["edge", "cells"]["best"] < areas["edge", "cells"]["own"]
+    rows = own["how_far_off"]["rows"]
+    assert {one["basis"] for one in rows} == {"if filled"}  # nobody said how large places are
+    assert all(0 < one["rmse"] < one["within"] for one in rows if one["rmse"])
 
 
 def test_places_that_are_known_from_the_people_alone_are_refused(config: Path) -> None:
@@ -410,6 +447,7 @@ def test_places_that_are_known_from_the_people_alone_are_refused(config: Path) -
         ),
         (["--area", "north=tract"], "expected NAME=LEVEL:CODE,CODE,..."),
         (["--goal", "best"], "expected 'balanced' or 'minimax'"),
+        (["--within", "tract.total"], "found 'tract.total', expected LEVEL.QUERY=PEOPLE"),
         (["--goal", "minimax", "--want", "tract=2"], "expected LEVEL.QUERY=NUMBER, above 0"),
     ],
 )

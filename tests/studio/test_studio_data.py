@@ -566,8 +566,7 @@ def test_the_run_is_set_in_the_form_and_a_budget_is_declared(client: Client):
     book = Ledger.open(folder(client) / run["ledger"])
     assert str(book.balance("census 2030").remaining) == "1"
     half = PureLoss(epsilon=exact("1/2", name="epsilon"), unit=UnitOfPrivacy.CHANGE_ONE)
-    digests = {"data_digest": "d", "config_digest": "c"}
-    book.spend("census 2030", half, run_id="1", key_kind="os", **digests)
+    book.spend("census 2030", half, run_id="1", key_kind="os", data_digest="d", config_digest="c")
     refused = client.post("/data/ledger", **other | {"total": "9", "version": version(client)})
     assert "a total stands once something is recorded on it" in refused.text
 

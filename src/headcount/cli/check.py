@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headcount.cli.options import AsJson, print_json
-from headcount.cli.show import WIDE, plain_console, show_reading, table_of
+from headcount.cli.show import plain_console, show_far, show_reading, table_of
 from headcount.fields import in_plain_numbers
 from headcount.processes import only_warnings
 
 if TYPE_CHECKING:
+    from headcount.mechanisms import PlannedMeasurement
+    from headcount.privacy import Loss
     from headcount.run.protect import Prepared
 
-READ_SO = (
-    '"within" is in {} and follows from the noise alone, not from the data: twice the epsilon, '
-    'or four times the rho, halves it. "cells" are all combinations of attributes.'
-)
-STEPS_BESIDE = "What earlier steps change comes on top of it."
 LISTS = (
     "The lists of places and categories come from your data and are published as they are. Use "
     "public lists if you can: units = ..., levels = [...]."
@@ -48,8 +45,9 @@ def check(
 ) -> None:
     """Check a config and the data it names: what was read, and what a release would promise.
 
-    Shows what will be measured, how far off each answer will be (in people, from the noise alone),
-    and the time, memory and disk that a run needs.
+    Shows how far off counts will be, beside how many people they count; what will be measured, and
+    the time, memory and disk that a run needs. How far off sparse counts will be can be said if
+    [public] in the config names public facts.
 
     The numbers shown are true ones: confidential unless the population is public, and printed on
     standard output only. --quiet leaves out all that depends on the people, and what a run needs:
@@ -63,6 +61,7 @@ def check(
     Example: headcount check config.toml
     """
     from headcount.config.load import is_estimate, load_config
+    from headcount.run.how_far_off import how_far_off
     from headcount.run.protect import prepare_run
     from headcount.tabulate.counts import summarize
 
@@ -82,7 +81,9 @@ def check(
     typer.echo(f"mechanism:  {in_plain_numbers(repr(first))}")
     for part in then:
         typer.echo(f"      then  {in_plain_numbers(repr(part))}")
-    _show_answers(planned)
+    far = planned.far if quiet else how_far_off(planned.design, planned.facts, own=planned.truth)
+    show_far(far)
+    _show_measured(planned)
     for remark in planned.remarks:
         typer.echo(f"  {remark}")
     for sentence in planned.guarantee.sentences():
@@ -138,7 +139,6 @@ def _check_estimate(config: Path, *, as_json: bool) -> None:
 def _plain(planned: Prepared) -> dict[str, Any]:
     """What a run would do, for programs: from the config and the lists of places and levels."""
     from headcount.release.store import guarantee_to_json
-    from headcount.run.forecast import expected_answers
 
     geography = planned.counts.geography
     return {
@@ -146,16 +146,16 @@ def _plain(planned: Prepared) -> dict[str, Any]:
         "cells": planned.counts.schema.size,
         "units": {level: geography.size(level) for level in geography.levels},
         "mechanism": [repr(part) for part in planned.mechanism.parts],
+        "how_far_off": planned.far.to_json(),
         "answers": [
             {
                 "level": one.level,
                 "query": one.query,
-                "answers": one.answers,
+                "answers": _answers(one),
                 "draws": one.draws,
-                "within_19_of_20": float(one.within),
-                "loss": one.loss and {one.loss.currency: one.loss.amount},
+                "loss": loss and {loss.currency: loss.amount},
             }
-            for one in expected_answers(planned)
+            for one, loss in _measured(planned)
         ],
         "guarantee": guarantee_to_json(planned.guarantee),
         "in_words": planned.guarantee.sentences(),
@@ -171,13 +171,27 @@ def _needs(planned: Prepared) -> dict[str, Any]:
     return asdict(needs(planned, so_far=process_time()))
 
 
-def _show_answers(planned: Prepared) -> None:
-    """What will be measured, and how far off it will be."""
-    from headcount.privacy.loss import decimal
-    from headcount.run.forecast import expected_answers, people, same_as_above, sentence
+def _measured(planned: Prepared) -> list[tuple[PlannedMeasurement, Loss | None]]:
+    """What will be measured, with the loss under the unit of privacy that is stated first."""
+    losses = planned.guarantee.losses
+    unit = losses[0].unit if losses else None
+    return [
+        (one, one.loss(unit) if unit is not None and unit in one.units else None)
+        for one in planned.design.plan
+    ]
 
-    answers = expected_answers(planned)
-    if not answers:
+
+def _answers(one: PlannedMeasurement) -> int:
+    return 1 if one.distance else one.entries
+
+
+def _show_measured(planned: Prepared) -> None:
+    """What will be measured, and what each costs."""
+    from headcount.privacy.loss import decimal
+    from headcount.run.forecast import same_as_above
+
+    measured = _measured(planned)
+    if not measured:
         typer.echo("measures nothing with noise")
         return
     typer.echo("measures, each with noise of its own:\n")
@@ -185,20 +199,14 @@ def _show_answers(planned: Prepared) -> None:
         (
             one.level,
             one.query + (f", {one.draws:,} times" if one.draws > 1 else ""),
-            people(one.within),
-            f"{one.answers:,}",
-            f"{one.loss.currency} {decimal(one.loss.amount)}" if one.loss else "not stated",
+            f"{_answers(one):,}",
+            f"{loss.currency} {decimal(loss.amount)}" if loss else "not stated",
         )
-        for one in answers
+        for one, loss in measured
     ]
-    console = plain_console()
-    shown = 5 if console.width >= WIDE else 3  # on a narrow screen what matters most
-    columns = ("level", "query", "within", "answers", "loss")[:shown]
-    console.print(table_of(columns, [row[:shown] for row in rows], numbers={2, 3}))
-    typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
-    said = READ_SO.format(planned.counts.domain.counted)
-    _say(f"{said} {STEPS_BESIDE}" if planned.mechanism.steps else said)
-    for level, above in same_as_above(answers, planned.counts.geography).items():
+    plain_console().print(table_of(("level", "query", "answers", "loss"), rows, numbers={2}))
+    typer.echo("")
+    for level, above in same_as_above(planned.design).items():
         typer.echo(f"  {level} has the units of {above}, and is measured with it.")
 
 

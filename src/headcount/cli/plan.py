@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isinf
 from pathlib import Path
@@ -11,28 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headcount.cli.options import AsJson, named_area, print_json
-from headcount.cli.show import plain_console, table_of
+from headcount.cli.show import plain_console, show_far, table_of
 from headcount.errors import ConfigError
 
 if TYPE_CHECKING:
     from headcount.geography.spine import NamedArea
-    from headcount.mechanisms import ExpectedError, PostTabular
+    from headcount.mechanisms import LinearError, PostTabular
     from headcount.run.plan import Plan
     from headcount.topdown.linear.shares import Goal
 
-READ_SO = (
-    "Each number is a margin of error in {}: 19 of 20 counts are within it. "
-    '"answer" is a noisy answer as it is drawn, "pooled" the same with what the levels below say '
-    'of it, "best" the best linear estimate from all answers, without bounds. They follow from the '
-    "noise alone: counts of topdown are whole and not negative, so small ones are nearer to the "
-    'truth than this, and biased. "-": the query is not measured at that level.'
+LINEAR = (
+    "Of areas, and of published measurements, what noisy answers tell, in standard deviations: "
+    '"answer" is one as it is drawn, "pooled" the same with what the levels below say of it, '
+    '"best" the best linear estimate from all answers, which headcount errors gives. "-": the '
+    "query is not measured at that level."
 )
 READ_OFF = (
     "Which places there are was read from {}, but nothing of who is there: a release shows the "
     "places without noise, and its guarantee says so."
 )
-WITHIN = 1.959964
-"""Of a normal law, 19 of 20 values are within so many standard deviations."""
 
 
 def plan(
@@ -43,6 +40,14 @@ def plan(
             "--set", help="What if: rho=1, levels.tract=0.3, queries.total=0.2; may be repeated."
         ),
     ] = [],  # noqa: B006 - typer asks for a list
+    within: Annotated[
+        list[str],
+        typer.Option(
+            "--within",
+            help="A goal: LEVEL.QUERY=PEOPLE@SHARE, such as tract.total=10@0.95. The least loss "
+            "that keeps all goals is found; may be repeated.",
+        ),
+    ] = [],  # noqa: B006
     area: Annotated[
         list[str],
         typer.Option("--area", help="A union of units: NAME=LEVEL:CODE,CODE; may be repeated."),
@@ -64,16 +69,18 @@ def plan(
 ) -> None:
     """Show how far off a release would be, by level and query: as configured, and changed.
 
-    With --set, a second table shows what another loss or other shares would do: a gain at one level
-    is a loss at another. With --goal, shares are suggested. Reads the config and the list of units,
-    never who is there, and spends nothing: variances follow from the settings and the tree of
-    places.
+    With --within, the least epsilon or rho is found at which counts are near enough. With --set, a
+    second table shows what another loss or other shares would do: a gain at one level is a loss at
+    another. With --goal, shares are suggested. Reads the config and the list of units, never who is
+    there, and spends nothing. How far off sparse counts will be can be said if [public] in the
+    config names public facts.
 
     A config of headcount estimate, with [measurements], is planned by the published files alone:
     how exact they are. Their noise is drawn, so --set and --goal are refused.
 
     \b
     Example:
+      headcount plan config.toml --within tract.total=10@0.95
       headcount plan config.toml --set epsilon=2
       headcount plan config.toml --set levels.county=0.4
     """
@@ -81,22 +88,26 @@ def plan(
 
     areas = [named_area(one, command="plan") for one in area]
     if is_estimate(config):
-        if change or goal or want:
+        if change or goal or want or within:
             raise ConfigError(
                 str(config),
                 place="measurements",
                 found="published answers, whose noise is drawn",
-                expected="no --set, --goal or --want: their shares are what they are",
+                expected="no --set, --goal, --want or --within: their shares are what they are",
             )
-        tables, file, shares = _of_measurements(config, areas), None, None
-    else:
-        tables, file, shares = _of_settings(config, areas, change, goal, want)
-    rows = {name: (*one.levels, *one.areas) for name, one in tables.items()}
+        _show_measurements(config, areas, as_json=as_json)
+        return
+    tables, file, shares = _of_settings(config, areas, change, goal, want, within)
     if as_json:
-        plain = {name: [_plain(one) for one in those] for name, those in rows.items()}
+        plain = {name: _plain(one) for name, one in tables.items()}
         print_json({"tables": plain, "places_read_from": file})
         return
-    _show(rows, next(iter(tables.values())).counted)
+    for name, one in tables.items():
+        typer.echo(f"{name}:\n")
+        if within and one is tables.get(LEAST):
+            typer.echo(f"  {_loss_of(one)}, for {', '.join(within)}\n")
+        show_far(one.far)
+        _show_linear(one.areas)
     if file is not None:
         typer.echo(f"\n{READ_OFF.format(file)}")
     if shares is not None:
@@ -104,11 +115,30 @@ def plan(
         typer.echo(_toml(shares))
 
 
-def _of_measurements(config: Path, areas: Sequence[NamedArea]) -> dict[str, Plan]:
+LEAST = "least loss"
+
+
+def _loss_of(one: Plan) -> str:
+    """The loss of a plan, as a config has it."""
+    from headcount.privacy.loss import decimal
+    from headcount.run.plan import currency_of
+
+    currency = currency_of(one.mechanism)
+    return f"{currency} = {decimal(getattr(one.mechanism.last, currency), digits=12)}"
+
+
+def _show_measurements(config: Path, areas: Sequence[NamedArea], *, as_json: bool) -> None:
     """How exact published measurements are."""
     from headcount.run.plan import plan_of_measurements
 
-    return {"as published": plan_of_measurements(config, areas=areas)}
+    found = plan_of_measurements(config, areas=areas)
+    rows = (*found.levels, *found.areas)
+    if as_json:
+        plain = {"as published": [_linear(one) for one in rows]}
+        print_json({"tables": plain, "places_read_from": None})
+        return
+    typer.echo("as published:\n")
+    _show_linear(rows)
 
 
 def _of_settings(
@@ -117,21 +147,30 @@ def _of_settings(
     change: Sequence[str],
     goal: str,
     want: Sequence[str],
+    within: Sequence[str],
 ) -> tuple[dict[str, Plan], Path | None, PostTabular | None]:
     """Tables by name; where the places were read from, if not from a list; suggested shares."""
     from headcount.config.load import load_config
     from headcount.mechanisms import Chain
-    from headcount.run.plan import plan_of
+    from headcount.run.plan import Goal, plan_of
+    from headcount.run.public_facts import facts_of
 
+    goals = [Goal.of(*one.partition("=")[::2]) for one in within]
     loaded, shares = load_config(config), None
     design = Chain.of(loaded.mechanism).on(loaded.population.domain())
-    tables = {"as configured": plan_of(design, areas=areas)}
+    facts = facts_of(loaded.public, loaded.population, design.domain)
+    tables = {"as configured": plan_of(design, areas=areas, facts=facts)}
     if change:
         design = Chain.of(design.last.what_if(_changes(change))).on(design.domain)
-        tables[", ".join(change)] = plan_of(design, areas=areas)
+        tables[", ".join(change)] = plan_of(design, areas=areas, facts=facts)
     if goal or want:
         shares = design.last.suggested(_goal(goal), _wanted(want))
-        tables[f"suggested, {goal}"] = plan_of(Chain.of(shares).on(design.domain), areas=areas)
+        tables[f"suggested, {goal}"] = plan_of(
+            Chain.of(shares).on(design.domain), areas=areas, facts=facts
+        )
+        design = Chain.of(shares).on(design.domain)
+    if goals:
+        tables[LEAST] = plan_of(design, areas=areas, facts=facts, goals=goals)
     return tables, loaded.population.places_from, shares
 
 
@@ -186,8 +225,20 @@ def _toml(settings: Any) -> str:
     return "\n".join(lines)
 
 
-def _plain(one: ExpectedError) -> dict[str, Any]:
-    """For programs: standard deviations, None where they are infinite."""
+def _plain(one: Plan) -> dict[str, Any]:
+    """For programs."""
+    from headcount.run.plan import currency_of
+
+    currency = currency_of(one.mechanism)
+    return {
+        **({currency: str(getattr(one.mechanism.last, currency))} if currency else {}),
+        "how_far_off": one.far.to_json(),
+        "areas": [_linear(area) for area in one.areas],
+    }
+
+
+def _linear(one: LinearError) -> dict[str, Any]:
+    """Standard deviations, None where they are infinite."""
     deviations = {"own": one.own, "pooled": one.pooled, "best": one.best}
     return {
         "level": one.level,
@@ -198,24 +249,19 @@ def _plain(one: ExpectedError) -> dict[str, Any]:
     }
 
 
-def _show(rows: Mapping[str, Sequence[ExpectedError]], counted: str) -> None:
-
+def _show_linear(rows: Sequence[LinearError]) -> None:
+    if not rows:
+        return
+    shown = [
+        (one.level, one.query, *map(_deviation, (one.own, one.pooled, one.best))) for one in rows
+    ]
     console = plain_console()
-    for name, those in rows.items():
-        typer.echo(f"{name}:\n")
-        shown = [
-            (one.level, one.query, _within(one.own), _within(one.pooled), _within(one.best))
-            for one in those
-        ]
-        columns = ("level", "query", "answer", "pooled", "best")
-        console.print(table_of(columns, shown, numbers={2, 3, 4}))
-        typer.echo("")
-    console.print(READ_SO.format(counted))
+    columns = ("level", "query", "answer", "pooled", "best")
+    console.print(table_of(columns, shown, numbers={2, 3, 4}))
+    console.print(LINEAR)
 
 
-def _within(deviation: float) -> str:
-    """What 19 of 20 values are within."""
-    if isinf(deviation):
+def _deviation(value: float) -> str:
+    if isinf(value):
         return "-"
-    reach = WITHIN * deviation
-    return "exact" if reach == 0 else f"{reach:,.1f}" if reach < 100 else f"{reach:,.0f}"
+    return "exact" if value == 0 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"

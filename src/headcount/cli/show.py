@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from headcount.run.how_far_off import HowFarOff
     from headcount.tabulate.counts import Summary
 
 UNBOUNDED = 100_000
@@ -149,6 +150,25 @@ def plain_console() -> Console:
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = max(console.width, NARROW)
     return console
+
+
+def show_far(far: HowFarOff) -> None:
+    """Print how far off counts will be, beside how many people they count."""
+    from rich.padding import Padding
+
+    from headcount.run.how_far_off import HEADINGS
+
+    console = plain_console()
+    counted = far.counted
+    console.print(f"how far off counts will be, in {counted}:\n")
+    if console.width >= WIDE:
+        console.print(table_of(HEADINGS, far.table(), numbers={2, 3, 4}))
+    else:
+        for one in far.rows:
+            console.print(_plain(one.sentence(counted)))
+    finest = far.finest_total
+    said = [f"{_plain(finest.sentence(counted))}." if finest else "", *far.words()]
+    console.print(Padding("\n".join(one for one in ("", *said) if one), (1, 0, 1, 2)))
 
 
 def table_of(

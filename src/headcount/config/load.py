@@ -151,6 +151,34 @@ class ConfigChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PublicFacts:
+    """``[public]``: what everybody may know of the people.
+
+    How far off counts will be is tried on people who are made up of it. What is not public may not
+    be named here: the numbers that follow from it are printed and published.
+
+    where
+        sizes    a table of places: columns of the lowest level's name and ``n``, its people
+        table    the whole by all attributes: a column for each attribute, and ``n``
+        before   an older census in place of both: a file that is read like the population's, or a
+                 TOML file with a table ``[population]``
+    """
+
+    sizes: FilePath | None = None
+    table: FilePath | None = None
+    before: FilePath | None = None
+
+    def __post_init__(self) -> None:
+        if self.before is not None and (self.sizes or self.table):
+            raise ConfigError(
+                "public", found="before beside sizes or table", expected="one or the other"
+            )
+
+
+NO_FACTS = PublicFacts()
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComparisonConfig:
     """What ``headcount compare`` reads of a config: a population, and how it might be protected.
 
@@ -186,6 +214,7 @@ class Config:
         choice       which of them was chosen, and why: a note
         roles        which attribute is age, sex, race, origin or household, for attacks
         attacker     what somebody may know of people, and would like to learn
+        public       what everybody may know of them: by this it is said how far off counts will be
     """
 
     population: Source
@@ -198,6 +227,7 @@ class Config:
     choice: ConfigChoice | None = None
     roles: Roles = NO_ROLES
     attacker: Attacker = ANYBODY
+    public: PublicFacts = NO_FACTS
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -350,6 +380,7 @@ def read_config(data: Any, *, source: str, settings: type[RunSettings] = RunSett
             choice=choice,
             roles=meaning["roles"],
             attacker=meaning["attacker"],
+            public=from_table(PublicFacts, data.get("public", {}), source=source, place="public"),
             **parts,
         )
     except ConfigError as error:
@@ -484,7 +515,11 @@ def config_to_json(config: Config) -> str:
     tables: dict[str, Any] = {
         "population": {"kind": config.population.kind, **to_table(config.population)},
         "run": to_table(config.run),
-        **{key: one for key in ("roles", "attacker") if (one := given(getattr(config, key)))},
+        **{
+            key: one
+            for key in ("roles", "attacker", "public")
+            if (one := given(getattr(config, key)))
+        },
     }
     for key in LISTS:
         tables[key] = [{"name": one.name, **to_table(one)} for one in getattr(config, key)]

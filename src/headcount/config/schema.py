@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from headcount.config.estimate import EstimateConfig, MeasurementsTable
-from headcount.config.load import LISTS, Config, ConfigCase, ConfigChoice, RunSettings
+from headcount.config.load import LISTS, Config, ConfigCase, ConfigChoice, PublicFacts, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.release.layout import ForeignFiles
 from headcount.schema.roles import Attacker, Roles
@@ -40,6 +40,7 @@ def config_schema() -> dict[str, Any]:
         "choice": ConfigChoice,
         "roles": Roles,
         "attacker": Attacker,
+        "public": PublicFacts,
         "measurements": MeasurementsTable,
     }
     inputs += [((key, ""), "validation", TypeAdapter(cls)) for key, cls in others.items()]

@@ -53,7 +53,14 @@ def _answers(
     ``only`` are the names of the queries that are wanted; all if empty. Tables give the answers
     that they publish.
     """
-    schema, queries = release.schema, _queries(release.schema, only)
+    yield from answers_to(counts, release, level, cells, _queries(release.schema, only))
+
+
+def answers_to(
+    counts: Counts, release: Release, level: str, cells: CellSet, queries: Sequence[Query]
+) -> Iterator[tuple[Query, CountPairs]]:
+    """Exact beside released answers to some queries at a level; of tables those they publish."""
+    schema = release.schema
     if isinstance(release, TablesRelease):
         yield from published_answers(counts, release, level, queries, cells)
         return

@@ -21,6 +21,7 @@ from headcount.mechanisms._base import (
 from headcount.mechanisms._chain import Chain, ChainDesign, Mechanism
 from headcount.mechanisms._measured import (
     ExpectedError,
+    LinearError,
     Neighbours,
     PlannedMeasurement,
     guarantee_of,
@@ -57,6 +58,7 @@ __all__ = [
     "ExpectedError",
     "Geometric",
     "Identity",
+    "LinearError",
     "Making",
     "Mechanism",
     "Neighbours",

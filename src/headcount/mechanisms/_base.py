@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from fractions import Fraction
-from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypedDict
 
@@ -22,9 +21,8 @@ from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError, TruthError, did_you_mean, one_of
 from headcount.geography import Geography
 from headcount.geography.spine import NamedArea
-from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement
+from headcount.mechanisms._measured import ExpectedError, LinearError, PlannedMeasurement
 from headcount.noise import Noise
-from headcount.noise.laws import reach
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.processes import Progress, silent
@@ -33,7 +31,7 @@ from headcount.release.changed import KnownChange
 from headcount.release.publication import Publication
 from headcount.release.published import PublishedCells, TableRules
 from headcount.storage import Storage
-from headcount.tabulate import Counts
+from headcount.tabulate import TOTAL, Counts, Query, every_cell
 from headcount.tabulate.published import TableCells
 
 if TYPE_CHECKING:
@@ -416,6 +414,10 @@ class PostTabular(_MethodBase):
         """
         return None
 
+    def expected_errors(self, design: Any) -> tuple[ExpectedError, ...]:
+        """How far off counts will be on a domain, where a formula says it."""
+        return ()
+
     def cell_facts(self) -> Mapping[str, Any]:
         """What is known of the change of one published cell, from the settings alone."""
         return {}
@@ -485,25 +487,19 @@ class Design:
         cells = self.domain.schema.size * SCALAR
         return sum(self.tree.size(one.level) * one.draws for one in self.plan) * cells
 
-    def expected_errors(self) -> tuple[ExpectedError, ...]:
-        """How far off the answers of each level and query will be: by default as far as drawn."""
-        return tuple(
-            ExpectedError(
-                level=one.level,
-                query=one.query,
-                units=(units := self.tree.size(one.level)),
-                answers=one.entries // units,
-                own=(own := sqrt(one.law.variance)),
-                pooled=own,
-                best=own / sqrt(one.draws),
-                within=float(reach(one.law)),
-            )
-            for one in self.plan
-            if not one.distance
-        )
+    @property
+    def asked(self) -> tuple[Query, ...]:
+        """The queries whose errors are stated: the total, each attribute and every cell."""
+        names = self.domain.schema.names
+        cells = [every_cell(self.domain.schema)] if len(names) > 1 else []
+        return (TOTAL, *(Query(name, (name,)) for name in names), *cells)
 
-    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[ExpectedError, ...]:
-        """The same of unions of units: of methods that measure more than one level."""
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
+        """How far off counts will be, where a formula says it: none by default."""
+        return self.method.expected_errors(self)
+
+    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[LinearError, ...]:
+        """What noisy answers tell of unions of units: of methods that measure several levels."""
         if areas:
             raise self._only_topdown("an area")
         return ()

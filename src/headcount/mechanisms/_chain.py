@@ -458,20 +458,8 @@ class ChainDesign:
         )
 
     def expected_errors(self) -> tuple[ExpectedError, ...]:
-        """How far off answers will be, of the records after all steps."""
-        found, weight = self.last.expected_errors(), float(self.chain.weight)
-        if weight == 1:
-            return found
-        return tuple(
-            replace(
-                one,
-                own=weight * one.own,
-                pooled=weight * one.pooled,
-                best=weight * one.best,
-                within=weight * one.within,
-            )
-            for one in found
-        )
+        """How far off counts will be, where a formula says it: of no chain of several steps."""
+        return () if self.steps else self.last.expected_errors()
 
     @property
     def table_bytes(self) -> int:

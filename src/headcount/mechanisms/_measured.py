@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, erf, exp, floor, inf, isinf, log2, sqrt
 from typing import Annotated
 
 import numpy as np
@@ -355,9 +356,83 @@ class PlannedMeasurement:
         return noise_loss(self.law, moved, draws=self.draws) if moved.l1 else None
 
 
+NEARLY_NORMAL = 100
+"""Draws of noise whose sum is as good as normal."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExpectedError:
-    """Standard deviations of a query's answers in a mean unit of a level, in people.
+    """How far off the published counts of a query will be in a unit of a level, by a formula.
+
+    where
+        units     how many units the level has
+        answers   how many counts the query has in each
+        rmse      root mean square error, in people; infinite where nothing tells of the count
+        filled    people that every cell must hold there and above for the formula to be true: 0
+                  where it always is
+        law       of the noise, where errors are sums of so many draws of it; else they are nearly
+                  normal
+        sums      numbers of draws, each with how many counts have it
+    """
+
+    level: str
+    query: str
+    units: int
+    answers: int
+    rmse: float
+    filled: float = 0.0
+    law: TwoSidedGeometric | None = None
+    sums: tuple[tuple[int, int], ...] = ()
+
+    def share(self, people: float) -> float:
+        """The share of counts that are no further from the truth."""
+        if isinf(self.rmse) or people < 0:
+            return 0.0
+        if self.law is None:
+            return _normal_share(self.rmse**2, people)
+        parts = [times * _share_of_sum(self.law, draws, people) for draws, times in self.sums]
+        return sum(parts) / sum(times for _, times in self.sums)
+
+    def within(self, share: float = 0.95) -> float:
+        """The fewest people that this share of counts is within."""
+        if isinf(self.rmse):
+            return inf
+        low, high = -1, 1
+        while self.share(high) < share:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.share(middle) < share else (low, middle)
+        return float(high)
+
+
+def _normal_share(variance: float, people: float) -> float:
+    """Pr[|E| <= people] of a whole number: of variance v - 1/12 before it is rounded."""
+    before = variance - 1 / 12
+    return erf((floor(people) + 0.5) / sqrt(2 * before)) if before > 0 else 1.0
+
+
+def _share_of_sum(law: TwoSidedGeometric, draws: int, people: float) -> float:
+    """Pr[|sum of draws| <= people], exact, from the characteristic function.
+
+    phi(t) = ((1 - a)^2 / (1 - 2 a cos t + a^2))^n,   a = exp(-rate)
+    """
+    variance, k = draws * law.variance, floor(people)
+    if draws == 1:
+        return 1 - float(law.survival(k).mid())
+    if draws > NEARLY_NORMAL or variance > 1e6:
+        return _normal_share(variance + 1 / 12, people)
+    reach = max(k + 1, 64 + 12 * sqrt(variance) + 40 / float(law.rate))
+    size = 1 << ceil(log2(2 * reach))
+    a = exp(-float(law.rate))
+    turn = np.cos(2 * np.pi * np.arange(size) / size)
+    odds = np.fft.ifft(((1 - a) ** 2 / (1 - 2 * a * turn + a * a)) ** draws).real
+    return float(odds[0] + 2 * odds[1 : k + 1].sum())
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearError:
+    """Standard deviations of what noisy answers tell of a query in a mean unit, in people.
 
     where
         units     how many units the level has, or how many leaves the area
@@ -365,8 +440,6 @@ class ExpectedError:
         own       of the answer as it is drawn; infinite where it is not asked
         pooled    of the answer pooled with the levels below
         best      of the best linear estimate from all answers; infinite where they do not tell
-        within    people: 19 of 20 answers, of the best estimate where there is one, are no further
-                  from the truth
     """
 
     level: str
@@ -376,7 +449,6 @@ class ExpectedError:
     own: float
     pooled: float
     best: float
-    within: float
 
 
 def measure_cells(

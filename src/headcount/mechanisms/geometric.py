@@ -12,13 +12,17 @@ figures are for ``unit="add-remove"``, where one count of each level moves by 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
 
 from headcount.domain import Domain
 from headcount.mechanisms._base import Context, CountsOutcome, Design
-from headcount.mechanisms._measured import PlannedMeasurement, measure_cells
+from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement, measure_cells
 from headcount.mechanisms._noisy import Noisy, noisy_cells
-from headcount.noise import Noise
+from headcount.noise import Noise, TwoSidedGeometric
 from headcount.tabulate import Counts
 
 
@@ -31,6 +35,34 @@ class Geometric(Noisy):
     def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
         """Every leaf cell once."""
         return (measure_cells(domain, domain.leaf, neighbours=self),)
+
+    def expected_errors(self, design: Design) -> tuple[ExpectedError, ...]:
+        """Of every count the noise of the cells that it adds up: exact."""
+        (cells,), domain = design.plan, design.domain
+        geography, law, found = domain.geography, cells.law, []
+        assert isinstance(law, TwoSidedGeometric)
+        for level in geography.levels:
+            places = np.bincount(geography.ancestors(level))
+            for query in design.asked:
+                groups = np.bincount(query.groups(domain.schema)[domain.schema.possible])
+                groups = groups[groups > 0]
+                draws: Counter[int] = Counter()
+                for a, m in Counter(places.tolist()).items():
+                    for b, n in Counter(groups.tolist()).items():
+                        draws[a * b] += m * n
+                mean = sum(n * times for n, times in draws.items()) / draws.total()
+                found.append(
+                    ExpectedError(
+                        level=level,
+                        query=query.name,
+                        units=len(places),
+                        answers=len(groups),
+                        rmse=sqrt(mean * law.variance),
+                        law=law,
+                        sums=tuple(draws.items()),
+                    )
+                )
+        return tuple(found)
 
     def run(
         self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context

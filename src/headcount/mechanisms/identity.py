@@ -8,6 +8,7 @@ import numpy as np
 
 from headcount.domain import Domain
 from headcount.mechanisms._base import Context, CountsOutcome, Design, PostTabular
+from headcount.mechanisms._measured import ExpectedError
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.tabulate import Counts
@@ -24,6 +25,15 @@ class Identity(PostTabular):
         """No guarantee, and it says so."""
         none = Guarantee.none("the true counts are published as they are")
         return Design(method=self, domain=domain, guarantee=none)
+
+    def expected_errors(self, design: Design) -> tuple[ExpectedError, ...]:
+        """None: counts are the true ones."""
+        size = design.domain.geography.size
+        return tuple(
+            ExpectedError(level=level, query=query.name, units=size(level), answers=0, rmse=0.0)
+            for level in design.domain.geography.levels
+            for query in design.asked
+        )
 
     def run(
         self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context

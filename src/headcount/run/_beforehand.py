@@ -53,6 +53,7 @@ from headcount.release.store import (
     versions,
     write_release,
 )
+from headcount.run.how_far_off import HowFarOff
 from headcount.schema import Schema
 from headcount.storage import DiskStorage, storage_at
 from headcount.topdown.measurements import read_measurements
@@ -438,6 +439,7 @@ def draft_receipt(
     key_kind: str,
     dataset: str,
     config_digest: str,
+    far: HowFarOff,
     plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything about the making that may be published and does not depend on a draw."""
@@ -454,6 +456,7 @@ def draft_receipt(
         "geography": geographies_to_json(design.domain.geography, design.last.tree),
         "measurements": _measurements(plan, unit),
         **({"certificate": more["certificate"]} if "certificate" in more else {}),
+        "how_far_off": far.to_json(),
         "key_kind": key_kind if drawn else "none",
         "noise_backend": KeyedNoise.backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,

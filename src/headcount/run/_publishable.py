@@ -22,8 +22,7 @@ from headcount.privacy import Ledger, SpendState
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.directory import RunDirectory
 from headcount.release.store import guarantee_from_json, read_receipt, read_release
-from headcount.run.forecast import answers_of
-from headcount.tabulate.counts import CELLS
+from headcount.run.how_far_off import how_far_off
 
 PREDICTED = {
     "case": pl.String,
@@ -61,7 +60,7 @@ def publishable(
     data they would tell whether a level has one unit or more.
     """
     known = () if domain.read_off else offer.ways
-    predicted = [row for way in known for row in _predicted(way, domain)]
+    predicted = [row for way in known for row in _predicted(way)]
     described = [row for path in releases for row in _described(path, ledger, dataset)]
     return Findings(
         settings=settings,
@@ -85,15 +84,16 @@ def _why(one: LeftOut, domain: ComparedDomain) -> str:
     return UNFIT if domain.read_off else one.why
 
 
-def _predicted(way: Way, domain: ComparedDomain) -> Iterator[dict[str, Any]]:
-    """How far off what a case measures will be, from its noise alone."""
-    for one in answers_of(way.design, unit=domain.unit):
-        yield {
-            "case": way.name,
-            "level": one.level,
-            "query": "every cell" if one.query == CELLS else one.query,
-            "within": float(one.within),
-        }
+def _predicted(way: Way) -> Iterator[dict[str, Any]]:
+    """How far off the counts of a case will be, from its noise alone."""
+    for one in how_far_off(way.design).rows:
+        if one.within is not None and not way.design.steps:
+            yield {
+                "case": way.name,
+                "level": one.level,
+                "query": one.counts,
+                "within": one.within,
+            }
 
 
 def _domain(domain: ComparedDomain) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ from headcount.report.model import (
     gather_provenance,
 )
 from headcount.report.text import render_text
-from headcount.run._how_far_off import finest_total, how_far_off
+from headcount.run.how_far_off import FINE, ROUGH, HowFarOff, of_release
 from headcount.run.protect import kept_config
 
 PAGE, TEXT = "page.html", "page.txt"
@@ -90,6 +91,11 @@ class _Told:
     def receipt(self) -> Mapping[str, Any]:
         """How it was made."""
         return self.stored.receipt
+
+    @cached_property
+    def far(self) -> HowFarOff | None:
+        """How far off its counts are."""
+        return of_release(self.stored)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -222,7 +228,8 @@ def _summary(told: Sequence[_Told]) -> tuple[Block, ...]:
                 )
                 for chance in _chances(loss)[:1]
             ]
-        if (off := finest_total(one.stored)) is not None:
+        off = one.far.finest_total if one.far else None
+        if off is not None and off.within is not None and off.size is not None:
             numbers.append(
                 KeyNumber(
                     value=_whole(off.within),
@@ -267,7 +274,7 @@ def _parts(one: _Told, *, mark: str) -> list[tuple[str, tuple[Block, ...]]]:
             "What is exact",
             (Prose(_listed(f"{_capital(what)}." for what in exact) or nothing or _not_said(one)),),
         ),
-        ("How far off counts are", how_far_off(one.stored, mark)),
+        ("How far off counts are", _how_far_off(one, mark)),
         ("How to use it, and how to cite it", (Prose(_citation(one)),)),
     ]
 
@@ -521,4 +528,85 @@ def _capital(text: str) -> str:
 
 
 def _listed(lines: Any) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _how_far_off(one: _Told, mark: str) -> tuple[Block, ...]:
+    """Errors beside what is counted; of tables what their rules say."""
+    release, far = one.release, one.far
+    if isinstance(release, TablesRelease):
+        return (Prose(_tables_off(release)),)
+    if far is None or all(row.rmse is None for row in far.rows):
+        return (
+            Prose(
+                "Nothing that is published says how far off counts are: the records themselves "
+                "were changed. Only a comparison with the true counts could tell, which is the "
+                "curator's; or trial releases on people made of public facts, before the release."
+            ),
+        )
+    counted, top = str(release.counted), release.geography.levels[0]
+    below = sum(each["negative"] for each in one.receipt.get("negative_counts", {}).values())
+    negative = (
+        f" {below:,} published counts are below 0: they are part of the noise, and setting them to "
+        f"0 one by one would add {counted} who are not there."
+        if below
+        else ""
+    )
+    return (
+        Table(
+            name=f"errors{mark}",
+            caption="**How far off counts are**, beside how many they count.",
+            columns=(
+                Column(key="query", label="Counts by"),
+                Column(key="size", label="Counts about", unit=counted, format=",.12g"),
+                Column(key="rmse", label="Off by", unit=f"{counted}, RMSE", format=",.12g"),
+                Column(key="within", label="Within", unit=f"{counted}, 19 of 20", format=",.12g"),
+                Column(key="use", label="Usable alone", shows="verdict"),
+            ),
+            rows=tuple(
+                (
+                    row.counts,
+                    *map(_three_digits, (row.size, row.rmse, row.within)),
+                    VERDICT[row.use],
+                )
+                for row in far.rows
+            ),
+            groups=tuple(
+                f"The whole ({row.level})" if row.level == top else f"Each {row.level}"
+                for row in far.rows
+            ),
+            notes=f"{' '.join(far.words())} Nothing here was computed from the truth. *Counts "
+            f"about*: the mean of what is published. *Usable alone*: yes where 19 of 20 errors "
+            f"are {FINE:.0%} of the count or less, depends up to {ROUGH:.0%}, no beyond. Sums over "
+            f"many places are surer than each of them.{negative}",
+        ),
+    )
+
+
+VERDICT = {"usable": "yes", "with care": "depends", "not usable": "no", "cannot be said": "depends"}
+
+
+def _three_digits(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.3g}")
+
+
+def _tables_off(release: TablesRelease) -> str:
+    """What is withheld, or by what rules counts are changed."""
+    lines = [] if not release.changed else list(getattr(release.rules, "words", ()))
+    for one in release.published:
+        gone = int(one.withheld.sum())
+        said = f"Table {one.name}, {one.level}: {one.value.size:,} counts"
+        if gone:
+            said += f", {gone:,} of them withheld"
+        if one.off is not None and (one.off.down is not None or one.off.up is not None):
+            ends = [
+                f"{number:,} {word}"
+                for number, word in ((one.off.down, "lower"), (one.off.up, "higher"))
+                if number is not None
+            ]
+            said += f"; the true count is at most {' or '.join(ends)}"
+        elif not release.changed:
+            hidden = f" (a 0 may stand for up to {one.zero_hides:,})" if one.zero_hides else ""
+            said += f"; those that are published are exact{hidden}"
+        lines.append(f"{said}.")
     return "\n".join(f"- {line}" for line in lines)

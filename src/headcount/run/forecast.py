@@ -1,19 +1,13 @@
-"""Expected errors of a run before it, and the time, memory and disk that it needs.
+"""The time, memory and disk that a run needs.
 
-How far off answers will be follows from the settings, the schema and the list of units. What a run
-needs also depends on how many counts are not 0: for the curator, like all that ``check`` shows.
+They depend on how many counts are not 0: for the curator, like all that ``check`` shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from headcount.geography import Geography
-from headcount.mechanisms import ChainDesign, PlannedMeasurement
-from headcount.noise.laws import reach
-from headcount.privacy import Loss, UnitOfPrivacy
+from headcount.mechanisms import ChainDesign
 from headcount.release.layout import is_large
 from headcount.run._beforehand import draw_seconds
 from headcount.run.protect import Prepared
@@ -43,25 +37,6 @@ CODE_BYTES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ExpectedAnswer:
-    """One query at one level, and how far its answers will be off before post-processing.
-
-    where
-        answers   how many there are: units of the level x groups of the query
-        loss      of measuring them, under the unit of privacy that the guarantee states first
-        within    people: 19 of 20 answers are no further from the truth
-        draws     how often each is measured; ``within`` is for one of them
-    """
-
-    level: str
-    query: str
-    answers: int
-    loss: Loss | None
-    within: Fraction
-    draws: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
 class Needs:
     """Roughly what a run takes: seconds of one core (None: unknown), bytes of memory and disk.
 
@@ -73,54 +48,9 @@ class Needs:
     output: int
 
 
-def people(number: Fraction) -> str:
-    """A number of people: whole, or rounded where people stand for several."""
-    return f"{int(number):,}" if number.denominator == 1 else f"{float(number):,.1f}"
-
-
-def expected_answers(prepared: Prepared) -> tuple[_ExpectedAnswer, ...]:
-    """What a run will measure, with the reach of its noise."""
-    losses = prepared.guarantee.losses
-    return answers_of(prepared.design, unit=losses[0].unit if losses else None)
-
-
-def answers_of(design: ChainDesign, *, unit: UnitOfPrivacy | None) -> tuple[_ExpectedAnswer, ...]:
-    """What a mechanism measures on a public domain, with the reach of its noise."""
-    return tuple(
-        _ExpectedAnswer(
-            level=one.level,
-            query=one.query,
-            answers=1 if one.distance else one.entries,
-            loss=_loss(one, unit),
-            within=design.chain.weight * reach(one.law),
-            draws=one.draws,
-        )
-        for one in design.plan
-    )
-
-
-def _loss(one: PlannedMeasurement, unit: UnitOfPrivacy | None) -> Loss | None:
-    return one.loss(unit) if unit in one.units else None
-
-
-def sentence(answers: Sequence[_ExpectedAnswer]) -> str:
-    """The finest total that is measured, else the finest cells, in plain words."""
-    by_query = {one.query: one for one in answers}
-    one = by_query.get("total") or by_query.get(CELLS) or answers[-1]
-    only = "the" if one.query == "total" and one.answers == 1 else ""
-    article = only or ("an" if one.level[:1].lower() in tuple("aeio") else "a")
-    level = f"{article} {one.level}"
-    what = (
-        f"{level}'s total" if one.query == "total" else f"each answer of {one.query!r} in {level}"
-    )
-    if one.query == CELLS:
-        what = f"each cell of {level}"
-    return f"{what} within {people(one.within)}"
-
-
-def same_as_above(answers: Sequence[_ExpectedAnswer], geography: Geography) -> dict[str, str]:
+def same_as_above(design: ChainDesign) -> dict[str, str]:
     """Levels that are not measured because the level above has the same units, each with it."""
-    measured = {one.level for one in answers}
+    measured, geography = {one.level for one in design.plan}, design.domain.geography
     found: dict[str, str] = {}
     for above, level in zip(geography.levels, geography.levels[1:], strict=False):
         if level not in measured and geography.size(level) == geography.size(above):

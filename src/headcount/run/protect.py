@@ -42,6 +42,8 @@ from headcount.run._beforehand import (
     rehearse,
 )
 from headcount.run._note import leave_note, note_without_ledger, refuse_unrecorded
+from headcount.run.how_far_off import HowFarOff, how_far_off
+from headcount.run.public_facts import Facts, facts_of
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
@@ -99,6 +101,16 @@ class Prepared:
         """People left out because their household is too large: for the curator only."""
         return int(self.truth.totals().sum() - self.counts.totals().sum())
 
+    @cached_property
+    def facts(self) -> Facts | None:
+        """What everybody may know of the people."""
+        return facts_of(self.config.public, self.config.population, self.counts.domain)
+
+    @cached_property
+    def far(self) -> HowFarOff:
+        """How far off counts will be, by what is public: what the receipt says."""
+        return how_far_off(self.design, self.facts)
+
     @property
     def guarantee(self) -> Guarantee:
         """What a release would promise, this run's key included."""
@@ -123,6 +135,7 @@ class Prepared:
             dataset=run.dataset,
             config_digest=config_digest(self.config, secret=False).hex(),
             plugins=self.config.plugins,
+            far=self.far,
         )
 
 

@@ -227,11 +227,12 @@ def screen_named(name: str) -> Screen:
 
 def load_all() -> None:
     """Load what every screen needs, and what draws charts, before it is asked for."""
-    from headcount.studio.wanted import Reach, draw_reaches
+    from headcount.run.how_far_off import Off
+    from headcount.studio.wanted import draw_errors
 
     for name in SCREENS.values():
         screen_named(name)
-    draw_reaches([Reach("level", "query", 1.0)])
+    draw_errors([Off(level="level", query="query", answers=1, within=1.0)])
 
 
 def application(studio: Studio) -> Starlette:

@@ -15,6 +15,7 @@ from headcount.files import from_json
 from headcount.report.directory import MANIFEST
 from headcount.report.inside import ReportSection, report_inside
 from headcount.run.compare import INTERNAL
+from headcount.run.public_facts import Facts, facts_of
 from headcount.studio.confirm import stamps
 from headcount.studio.folder import Folder
 from headcount.studio.texts import Texts
@@ -25,9 +26,10 @@ MOST_KEPT = 4
 
 @dataclass
 class KnownDomains:
-    """Cells and places of the last few configs that were asked for."""
+    """Cells, places and public facts of the last few configs that were asked for."""
 
     _kept: dict[str, Domain] = field(default_factory=dict)
+    _facts: dict[str, Facts | None] = field(default_factory=dict)
     _reading: Lock = field(default_factory=Lock)
 
     def of(self, config: Config) -> Domain:
@@ -40,6 +42,17 @@ class KnownDomains:
                 for old in list(self._kept)[:-MOST_KEPT]:
                     del self._kept[old]
             return self._kept[key]
+
+    def facts(self, config: Config) -> Facts | None:
+        """What is public of the people of a config; read again when its files change."""
+        domain = self.of(config)
+        tables = json.loads(config_to_json(config))
+        named = [tables["population"], tables.get("public"), stamps(config)]
+        key = json.dumps(named, sort_keys=True, default=str)
+        with self._reading:
+            if key not in self._facts:
+                self._facts = {key: facts_of(config.public, config.population, domain)}
+            return self._facts[key]
 
 
 @dataclass(frozen=True)

@@ -30,17 +30,18 @@ from headcount.mechanisms import Chain
 from headcount.privacy import Ledger
 from headcount.privacy.ledger import outlook
 from headcount.privacy.loss import exact
+from headcount.run.how_far_off import HEADINGS
+from headcount.run.plan import currency_of, with_amount
 from headcount.run.protect import key_kind_of
+from headcount.run.public_facts import Facts
 from headcount.studio.app import Asked, Studio, require
 from headcount.studio.known import FinishedComparison, comparison_folder
 from headcount.studio.wanted import (
     STEPS,
     cards_of,
-    currency_of,
     dialled,
-    draw_reaches,
+    draw_errors,
     ways_in,
-    with_amount,
 )
 
 PEOPLE, LEAF = 4000, "block"
@@ -114,7 +115,8 @@ def show(studio: Studio, asked: Asked) -> Response:
     """The whole screen."""
     config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
     domain = studio.known.of(config)
-    cards = cards_of(config, domain)
+    facts = studio.known.facts(config)
+    cards = cards_of(config, domain, facts)
     return studio.page(
         "plan.html.j2",
         here="plan",
@@ -131,22 +133,22 @@ def show(studio: Studio, asked: Asked) -> Response:
         },
         choice=config.choice,
         offered={one: one for one in OFFERED},
-        **_preview(asked, config, domain),
+        **_preview(asked, config, domain, facts),
     )
 
 
 def preview(studio: Studio, asked: Asked) -> Response:
     """The part of the screen that follows the dial."""
     config = studio.texts.load(asked.config)
-    found = _preview(asked, config, studio.known.of(config))
+    found = _preview(asked, config, studio.known.of(config), studio.known.facts(config))
     return studio.page("plan_part.html.j2", config=asked.config, part=True, **found)
 
 
-def _preview(asked: Asked, config: Config, domain: Domain) -> dict[str, Any]:
+def _preview(asked: Asked, config: Config, domain: Domain, facts: Facts | None) -> dict[str, Any]:
     """What follows the dial: loss, expected errors, promise and ledger."""
     asks = {**asked.query, **asked.form}
     moved = asked.moved or asks.get("moved", "")
-    now = dialled(config, domain, moved=moved, asks=asks)
+    now = dialled(config, domain, facts, moved=moved, asks=asks)
     chain = Chain.of(config.mechanism)
     promise = now.promise if now else chain.on(domain).promise(key_kind_of(config))
     book, dataset = config.run.ledger, config.run.dataset
@@ -154,8 +156,9 @@ def _preview(asked: Asked, config: Config, domain: Domain) -> dict[str, Any]:
         "now": now,
         "moved": moved,
         "steps": STEPS,
+        "headings": HEADINGS,
         "promise": promise,
-        "chart": draw_reaches(now.rows) if now else "",
+        "chart": draw_errors(now.far.rows) if now else "",
         "ledger": outlook(Ledger.open(book), dataset, promise) if book else None,
     }
 

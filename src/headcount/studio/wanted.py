@@ -1,6 +1,7 @@
 """The trade-off of privacy and accuracy: expected errors of a loss, and the loss for an accuracy.
 
-Both follow from the settings, the attributes and the places; no person's record is looked at.
+Both follow from the settings, the attributes, the places and public facts; no person's record is
+looked at.
 """
 
 from __future__ import annotations
@@ -8,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, inf, isinf, log10
-from typing import Any
+from math import log10
 
 from headcount.config.load import Config
 from headcount.domain import Domain
 from headcount.errors import ConfigError, HeadcountError
-from headcount.mechanisms import Chain, ChainDesign
+from headcount.mechanisms import Chain
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import decimal, exact
 from headcount.registry import POPULATIONS
 from headcount.report.specs import svg_of
 from headcount.report.theme import looks_for
+from headcount.run.how_far_off import HowFarOff, Off, how_far_off
+from headcount.run.plan import Goal, currency_of, least_loss, with_amount
 from headcount.run.protect import key_kind_of
-
-FURTHEST, MOST_SECANTS = 4.0, 12
-"""Powers of ten between which a loss is looked for, and in how many steps."""
-
-
-MOST_NOISY = 2
-"""A power of ten of the loss, below which answers with noise are never exact."""
+from headcount.run.public_facts import Facts
 
 CHART_WIDTH = 300
 """So that it can be read on a telephone; on wider screens it is drawn larger."""
@@ -53,84 +49,14 @@ def _at_dial(position: str) -> Fraction:
     return exact(f"{10**power:.2g}", name="dial")
 
 
-def currency_of(chain: Chain) -> str:
-    """The unit of the chain's dial: "epsilon", "rho", or "" where nothing can be dialled."""
-    given = (name for name in ("rho", "epsilon") if getattr(chain.last, name, None) is not None)
-    return next(given, "")
-
-
 def _amount_of(chain: Chain) -> Fraction:
     """What the dial stands at."""
     return Fraction(getattr(chain.last, currency_of(chain)))
 
 
-def with_amount(chain: Chain, amount: Fraction) -> Chain:
-    """The same with another loss."""
-    last: Any = chain.last
-    return Chain(chain.steps, replace(last, **{currency_of(chain): amount}))
-
-
-@dataclass(frozen=True)
-class Reach:
-    """How far off answers will be: 19 of 20 are no further from the truth; None if unknown."""
-
-    level: str
-    query: str
-    people: float | None
-
-    @property
-    def name(self) -> str:
-        """The level and the query, as a choice."""
-        return f"{self.level}: {self.query}"
-
-
-def _reaches(design: ChainDesign) -> list[Reach]:
-    """What a plan expects, before anything is spent and without a look at any person."""
-    return [
-        Reach(one.level, one.query, None if isinf(one.within) else one.within)
-        for one in design.expected_errors()
-    ]
-
-
-def _amount_for(chain: Chain, domain: Domain, *, target: str, people: float) -> Fraction:
-    """The loss at which the answers of ``target`` are within so many people, rounded up.
-
-    The logarithm of the error falls nearly as a line of the logarithm of the loss: -1 for epsilon,
-    -1/2 for rho, steeper where whole noise is mostly 0. A few secants find the place.
-    """
-
-    def beyond(at: float) -> float:
-        """How far the error is beyond what was asked for, as a logarithm."""
-        found = _reaches(with_amount(chain, _rounded(10**at)).on(domain))
-        one = next((one for one in found if one.name == target), None)
-        if one is None or one.people is None or (one.people == 0 and at < MOST_NOISY):
-            raise ConfigError("accuracy", found=repr(target), expected="answers that have noise")
-        return log10(max(one.people, 1e-9) / people)
-
-    slope = -0.5 if currency_of(chain) == "rho" else -1.0
-    at, over = log10(_amount_of(chain)), inf
-    before: tuple[float, float] | None = None
-    for _ in range(MOST_SECANTS):
-        over = beyond(at)
-        if abs(over) < 0.001:
-            break
-        if before is not None and abs(at - before[0]) > 1e-9:
-            slope = min((over - before[1]) / (at - before[0]), -0.1)
-        before, at = (at, over), min(max(at - over / slope, -FURTHEST), FURTHEST)
-    if over > 0.01:
-        raise ConfigError(
-            "accuracy",
-            found=f"{people:g} people",
-            expected=f"more: {currency_of(chain)} {10**at:.3g} does not reach that",
-        )
-    return _rounded(10**at)
-
-
-def _rounded(amount: float) -> Fraction:
-    """Three digits, upwards: what was asked for is kept."""
-    digits = 2 - int(log10(amount) // 1)
-    whole = ceil(round(amount * 10**digits, 6))
-    return Fraction(whole) / Fraction(10) ** digits
+def _name(one: Off) -> str:
+    """The level and the query, as a choice."""
+    return f"{one.level}: {one.query}"
 
 
 def known_domain(config: Config) -> Domain:
@@ -156,13 +82,13 @@ class _MethodCard:
     steps: tuple[str, ...]
     own: bool
     guarantee: Guarantee | None = None
-    rows: tuple[Reach, ...] = ()
+    far: HowFarOff | None = None
     fault: HeadcountError | None = None
 
 
-def cards_of(config: Config, domain: Domain) -> list[_MethodCard]:
+def cards_of(config: Config, domain: Domain, facts: Facts | None) -> list[_MethodCard]:
     """The method of a config and its cases, as they would be on these cells and places."""
-    return [_card(name, way, config, domain) for name, way in ways_in(config).items()]
+    return [_card(name, way, config, domain, facts) for name, way in ways_in(config).items()]
 
 
 def ways_in(config: Config) -> dict[str, Chain]:
@@ -171,12 +97,14 @@ def ways_in(config: Config) -> dict[str, Chain]:
     return {OWN: Chain.of(config.mechanism), **cases}
 
 
-def _card(name: str, chain: Chain, config: Config, domain: Domain) -> _MethodCard:
+def _card(
+    name: str, chain: Chain, config: Config, domain: Domain, facts: Facts | None
+) -> _MethodCard:
     made = _MethodCard(name, tuple(part.name for part in chain.parts), own=name == OWN)
     try:
         design = chain.on(domain)
         promise = design.promise(key_kind_of(config))
-        return replace(made, guarantee=promise, rows=tuple(_reaches(design)))
+        return replace(made, guarantee=promise, far=how_far_off(design, facts))
     except HeadcountError as error:
         return replace(made, fault=error)
 
@@ -189,26 +117,26 @@ class _Dialled:
         loss    the loss, as it is typed
         dial    where the dial stands for it
         saved   whether it is the one of the config
-        rows    how far off answers will be
-        aim     the answers whose accuracy is named beside the loss
+        far     how far off counts will be
+        aim     the counts whose accuracy is named beside the loss
     """
 
     currency: str
     loss: str
     dial: int
     saved: bool
-    rows: tuple[Reach, ...]
-    aim: Reach | None
+    far: HowFarOff
+    aim: Off | None
     promise: Guarantee
 
     @property
-    def targets(self) -> list[Reach]:
-        """Answers for which an accuracy can be asked."""
-        return [one for one in self.rows if one.people]
+    def targets(self) -> dict[str, Off]:
+        """Counts for which an accuracy can be asked, by name."""
+        return {_name(one): one for one in self.far.rows if one.rmse}
 
 
 def dialled(
-    config: Config, domain: Domain, *, moved: str, asks: Mapping[str, str]
+    config: Config, domain: Domain, facts: Facts | None, *, moved: str, asks: Mapping[str, str]
 ) -> _Dialled | None:
     """What follows when one control is moved; None where a method has no loss to dial.
 
@@ -226,36 +154,37 @@ def dialled(
         wanted = float(exact(asks["people"], name="people"))
         if not wanted > 0:
             raise ConfigError("accuracy", found=asks["people"], expected="a number above 0")
-        amount = _amount_for(saved, domain, target=target, people=wanted)
+        goal = Goal(*target.partition(": ")[::2], people=wanted)
+        amount = _amount_of(least_loss(saved.on(domain), [goal], facts).chain)
     elif asks.get("amount"):
         amount = exact(asks["amount"], name=currency)
     chain = saved if amount is None else with_amount(saved, amount)
     design = chain.on(domain)
-    rows = tuple(_reaches(design))
-    noisy = [one for one in rows if one.people]
+    far = how_far_off(design, facts)
+    noisy = [one for one in far.rows if one.rmse]
     return _Dialled(
         currency,
         decimal(_amount_of(chain), digits=12),
         _dial_of(_amount_of(chain)),
         _amount_of(chain) == _amount_of(saved),
-        rows,
-        next((one for one in noisy if one.name == target), _first_aim(noisy)),
+        far,
+        next((one for one in noisy if _name(one) == target), _first_aim(noisy)),
         design.promise(key_kind_of(config)),
     )
 
 
-def _first_aim(rows: list[Reach]) -> Reach | None:
+def _first_aim(rows: list[Off]) -> Off | None:
     """The total of a middle level, else whatever there is."""
     found = [one for one in rows if one.query == "total"] or rows
     return found[len(found) // 2] if found else None
 
 
-def draw_reaches(rows: Sequence[Reach]) -> str:
+def draw_errors(rows: Sequence[Off]) -> str:
     """Expected errors by level and query as a drawing; "" where there is nothing to draw."""
     import altair as alt
     import polars as pl
 
-    shown = [(one.level, one.query, round(one.people, 2)) for one in rows if one.people]
+    shown = [(one.level, one.counts, round(one.within, 2)) for one in rows if one.within]
     if not shown:
         return ""
     frame = pl.DataFrame(shown, schema=["level", "query", "people"], orient="row")
@@ -267,7 +196,7 @@ def draw_reaches(rows: Sequence[Reach]) -> str:
         alt.Chart(frame)
         .mark_point(filled=True, size=90)
         .encode(
-            x=alt.X("people:Q", title="19 out of 20 answers are within this many people")
+            x=alt.X("people:Q", title="19 out of 20 counts are within this many people")
             .scale(type="log", nice=True)
             .axis(labelOverlap="greedy", labelSeparation=6),
             y=alt.Y("level:N", title=None, sort=levels),

@@ -1,10 +1,14 @@
-"""How exact TopDown's answers will be, from its settings and the list of units alone.
+"""How exact TopDown's answers and its release will be, from settings and the list of units alone.
 
-Three standard deviations stand side by side, of the same noisy answers: that of an answer as it is
-drawn; that of the answer pooled with those of the levels below (linear/noise_tree.py); and that of
-the best linear estimate from all answers (linear/tree.py), which no unbiased linear estimate can
-beat. A release has none of the three exactly: its counts are whole and never negative, which makes
-small counts more exact than any of them and biases them.
+Of a release (``released``) errors go down the tree as the descent does: a unit's count is fitted to
+its own answers, pooled ones where these are pooled, and to the count of its parent
+(linear/tree.py). Then each cell is rounded, which adds 1/12 each to the variance of a sum of cells.
+That is true where next to no cell would come out below 0 (``FILLED``). Where tables are sparse no
+linear number is right, nor a bound: cells are more exact, and sums at the top less.
+
+Of noisy answers three standard deviations stand side by side: that of an answer as it is drawn;
+that of the answer pooled with those of the levels below (linear/noise_tree.py); and that of the
+best linear estimate from all answers, which no unbiased linear estimate can beat.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import erfc, inf, isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,9 +25,9 @@ from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.spine import NamedArea
-from headcount.mechanisms import ExpectedError
+from headcount.mechanisms import ExpectedError, LinearError
 from headcount.schema import Schema
-from headcount.tabulate import CELLS, every_cell
+from headcount.tabulate import CELLS, Query, every_cell
 from headcount.topdown.answers import Classes, Planned
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.noise_tree import (
@@ -44,8 +48,8 @@ if TYPE_CHECKING:
 
 EXACT = 1e-6
 """A smaller standard deviation of an estimate is a rounding error of 0."""
-WITHIN = 1.959964
-"""Of a normal law, 19 of 20 values are within so many standard deviations."""
+FILLED = 3.0
+"""Standard deviations of its error that a cell must hold: then next to none would be below 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +62,17 @@ class ExpectedErrors:
         components  of the cells, under the queries
         lowest      the depth of the lowest level that is worth pooling
         filled      levels and queries that pooling answers from below, if they have no share
+        pooled      whether a release is made from pooled answers
     """
 
+    schema: Schema
     geography: Geography
     tree: NoiseTree
     together: JointTotalsTree
     components: Components
     lowest: int
     filled: frozenset[tuple[str, str]]
+    pooled: bool
 
     @classmethod
     def of(cls, design: TopDownDesign) -> ExpectedErrors:
@@ -97,15 +104,17 @@ class ExpectedErrors:
         if settings.pool_from:
             lowest = tree.depth(settings.pool_from)
         return cls(
+            schema,
             tree,
             noise,
             together_tree(settings, noise, tree, groups),
             components,
             lowest,
             frozenset(filled_from_below(settings, tree, components.answers)),
+            settings.pool,
         )
 
-    def by_level(self) -> tuple[ExpectedError, ...]:
+    def by_level(self) -> tuple[LinearError, ...]:
         """Every level and query."""
         joined = self.together.tree
         best = level_variances(joined, self.components, list(self.components.answers))
@@ -115,18 +124,62 @@ class ExpectedErrors:
             for query, answers in self.components.answers.items():
                 own, pooled = self._own(query, depth), self._pooled(query, depth)
                 found.append(
-                    ExpectedError(
+                    LinearError(
                         level=level,
                         query=query,
                         units=self.tree.units(depth),
                         answers=answers,
                         own=_deviation(own, kinds.units),
                         pooled=_deviation(pooled, kinds.units),
-                        best=(deviation := _best(best[at, query])),
-                        within=WITHIN * deviation,
+                        best=_best(best[at, query]),
                     )
                 )
         return tuple(found)
+
+    def released(self, queries: Sequence[Query]) -> tuple[ExpectedError, ...]:
+        """How far off the counts of a release will be, where cells are well filled."""
+        components = Components.of(self.schema, queries)
+        names = list(components.answers)
+        variances = level_variances(self._descending, components, names, descending=True)
+        possible, found, filled = int(self.schema.possible.sum()), [], 0.0
+        for depth, level in enumerate(self.geography.levels):
+            cell = variances[depth, CELLS]
+            filled = max(filled, FILLED * sqrt(cell))
+            rounding = _rounded(cell) - cell if isfinite(cell) else 0.0
+            for query in names:
+                answers, variance = components.countable[query], variances[depth, query]
+                if _best(variance):
+                    variance = max(variance + rounding * possible / answers, 0.0)
+                found.append(
+                    ExpectedError(
+                        level=level,
+                        query=query,
+                        units=self.tree.units(depth),
+                        answers=answers,
+                        rmse=_best(variance),
+                        filled=filled if _best(variance) else 0.0,
+                    )
+                )
+        return tuple(found)
+
+    @cached_property
+    def _descending(self) -> NoiseTree:
+        """What the descent sees: pooled answers, and what is exact there or at a level below."""
+        levels: list[LevelNoise] = []
+        exact: tuple[str, ...] = ()
+        for depth in reversed(range(len(self.tree.levels))):
+            level, classes = self.tree.levels[depth], self.tree.classes[depth]
+            exact = tuple(dict.fromkeys((*exact, *level.exact)))
+            weights, of_unit = level.weights, level.of_unit
+            if self.pooled and depth <= self.lowest:
+                each = {query: self._pooled(query, depth) for query in self.components.answers}
+                weights = tuple(
+                    {query: float(those[one]) for query, those in each.items() if those[one]}
+                    for one in range(len(classes.units))
+                )
+                of_unit = classes.of_unit
+            levels.insert(0, LevelNoise(weights, of_unit, exact))
+        return NoiseTree(self.tree.parents, levels)
 
     def _own(self, query: str, depth: int) -> Floats:
         """1 / variance of answers as they are drawn, in each kind of unit of a level."""
@@ -148,9 +201,7 @@ class ExpectedErrors:
         """Those that were asked for before."""
         return {}
 
-    def of_areas(
-        self, areas: Sequence[NamedArea], published: Geography
-    ) -> tuple[ExpectedError, ...]:
+    def of_areas(self, areas: Sequence[NamedArea], published: Geography) -> tuple[LinearError, ...]:
         """Every query of some areas, by codes of published units."""
         return tuple(
             one
@@ -158,7 +209,7 @@ class ExpectedErrors:
             for one in self.of_area(name, *_units(self.geography, published, name, level, codes))
         )
 
-    def of_area(self, name: str, level: str, units: Ints) -> tuple[ExpectedError, ...]:
+    def of_area(self, name: str, level: str, units: Ints) -> tuple[LinearError, ...]:
         """Every query of an area, which is a union of units of one level of the measured tree.
 
         ``own`` and ``pooled`` are of the sum of these units' answers.
@@ -173,15 +224,14 @@ class ExpectedErrors:
         for query, answers in self.components.answers.items():
             own, pooled = self._own(query, depth), self._pooled(query, depth)
             found.append(
-                ExpectedError(
+                LinearError(
                     level=name,
                     query=query,
                     units=int(inside.sum()),
                     answers=answers,
                     own=sqrt(len(units)) * _deviation(own[kinds], once),
                     pooled=sqrt(len(units)) * _deviation(pooled[kinds], once),
-                    best=(deviation := _best(area.mean_variance(query)[0])),
-                    within=WITHIN * deviation,
+                    best=_best(area.mean_variance(query)[0]),
                 )
             )
         return tuple(found)
@@ -216,6 +266,17 @@ def _deviation(weights: Floats, units: Ints) -> float:
     """The standard deviation of an answer in a mean unit; infinite where some have none."""
     with np.errstate(divide="ignore"):
         return sqrt(float(np.average(1 / weights, weights=units))) if len(units) else inf
+
+
+def _rounded(variance: float) -> float:
+    """The variance of a normal error that is rounded to a whole number: 1/12 more, if not small.
+
+    E round(e)^2 = sum over k = 0, 1, ... of (2 k + 1) Pr[|e| > k + 1/2]
+    """
+    if variance > 4:
+        return variance + 1 / 12
+    scale = sqrt(2 * variance)
+    return sum((2 * k + 1) * erfc((k + 0.5) / scale) for k in range(20)) if scale else 0.0
 
 
 def _best(variance: float) -> float:

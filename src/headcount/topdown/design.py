@@ -23,6 +23,7 @@ from headcount.mechanisms import (
     SCALAR,
     Design,
     ExpectedError,
+    LinearError,
     PlannedMeasurement,
     Pooling,
     guarantee_of,
@@ -35,7 +36,7 @@ from headcount.noise import TwoSidedGeometric
 from headcount.privacy import Guarantee, Loss, UnitOfPrivacy, ZCDPLoss, zcdp_to_approximate
 from headcount.privacy.loss import MeasuredLoss, attribute_losses, leaf_losses
 from headcount.schema import Recode, Schema
-from headcount.tabulate import CELLS, Query
+from headcount.tabulate import CELLS, TOTAL, Query, every_cell
 from headcount.topdown._pool import PoolPlan
 from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.answers import Classes, Planned, unit_classes
@@ -195,11 +196,24 @@ class TopDownDesign(Design):
         """What the answers tell of the tree, before and after they are put together."""
         return ExpectedErrors.of(self)
 
-    def expected_errors(self) -> tuple[ExpectedError, ...]:
-        """Every level and query: as drawn, pooled, and by the best linear estimate (BLUE)."""
-        return self.errors.by_level()
+    @cached_property
+    def asked(self) -> tuple[Query, ...]:
+        """Its own queries, the total among them."""
+        marginals = self.settings.marginals
+        total = () if any(not one.by for one in marginals) else (TOTAL,)
+        return (*total, *marginals, every_cell(self.domain.schema))
 
-    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[ExpectedError, ...]:
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
+        """Those of well-filled tables; none along a spine, or with bounds or passes.
+
+        Nothing linear says how far off counts are that bounds cut, or that are fitted in turn.
+        """
+        settings = self.settings
+        if self.spine is not None or settings.bounds or settings.passes or settings.loss is None:
+            return ()
+        return self.errors.released(self.asked)
+
+    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[LinearError, ...]:
         """Every query in some unions of units."""
         return self.errors.of_areas(areas, self.domain.geography)
 

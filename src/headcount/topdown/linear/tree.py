@@ -13,6 +13,10 @@ where
     V_u   that of the estimate from all answers; at the whole V = S
     p     the parent of j
 
+A release of TopDown is made on the way down alone: no unit sees an answer from below it. Its errors
+are V with S_u = H_u^-1 in every unit (``descending``), before counts are made whole and not
+negative.
+
 The estimates themselves go the same way. A query may be exact at a level, and a unit may have no
 answers: see matrices.py. Equivalent units are done once (noise_tree.py): S and C depend on a unit's
 class alone, and V, which is linear in that of the parent, is averaged over the units of a class.
@@ -105,10 +109,20 @@ class _Gains:
 
 
 class ComponentErrors:
-    """The errors of the best linear estimate on one component of the cells."""
+    """The errors of the best linear estimate on one component of the cells.
 
-    def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
-        self._tree, self.size = tree, component.size
+    ``descending`` those of the estimate that looks at no answer from below.
+    """
+
+    def __init__(
+        self,
+        tree: NoiseTree,
+        components: Components,
+        component: Component,
+        *,
+        descending: bool = False,
+    ) -> None:
+        self._tree, self.size, self._descending = tree, component.size, descending
         self._component, self._components = component, components
         # S, C and its inverse of each class, and what each link gains.
         held = sum(3 * len(one.noise) + len(one.parent) for one in tree.classes)
@@ -157,7 +171,8 @@ class ComponentErrors:
         covariance = np.empty((many, size, size))
         unknown = np.empty(many, dtype=np.int64)
         for (noise, number), own in alike(classes.noise, together):
-            before = self._below(children[own], number, leaf=below is None)
+            own_alone = below is None or self._descending
+            before = self._below(children[own], number, leaf=own_alone)
             after = before.with_exact(exact).with_answers(precisions[noise])
             covariance[own] = after.covariance
             unknown[own] = self._directions.number(after.unknown)
@@ -410,14 +425,16 @@ def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def level_variances(
-    tree: NoiseTree, components: Components, queries: Sequence[str]
+    tree: NoiseTree, components: Components, queries: Sequence[str], *, descending: bool = False
 ) -> Mapping[tuple[int, str], float]:
     """For each depth and query the mean variance of the answers' best linear estimates, over units.
+
+    ``descending`` of those that a descent makes, which looks at no answer from below.
 
     V is averaged over units first, which is far less work.
     """
     found: dict[tuple[int, str], float] = {}
-    for errors, asked, spreads in _used(tree, components, queries):
+    for errors, asked, spreads in _used(tree, components, queries, descending):
         for depth, covariance, unknown in errors.down():
             units = tree.classes[depth].units
             mean = np.tensordot(units / units.sum(), covariance, axes=1)
@@ -431,14 +448,14 @@ def level_variances(
 
 
 def _used(
-    tree: NoiseTree, components: Components, queries: Sequence[str]
+    tree: NoiseTree, components: Components, queries: Sequence[str], descending: bool = False
 ) -> Iterator[tuple[ComponentErrors, list[str], Floats]]:
     """Errors of components, once for equal ones; the queries that ask about them, with spreads."""
     for those in _equal(components, queries):
         asked = [query for query in queries if components.precision(query, those[0]).any()]
         if asked:
             spreads = [[components.spread(query, one) for one in those] for query in asked]
-            errors = ComponentErrors(tree, components, those[0])
+            errors = ComponentErrors(tree, components, those[0], descending=descending)
             yield errors, asked, np.array(spreads).sum(axis=1)
 
 
