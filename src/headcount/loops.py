@@ -151,7 +151,7 @@ class Kept(caching.FunctionCache):
     def spent(self) -> int:
         """The work that earlier processes had with the loop while it was not compiled."""
         try:
-            return int(self._index.with_suffix(".spent").read_text())
+            return int(self._index.with_suffix(".spent").read_text("utf-8"))
         except (OSError, ValueError):
             return 0
 

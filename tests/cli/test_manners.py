@@ -59,7 +59,8 @@ def test_check_answers_programs_with_what_a_run_would_do(say: Say, town: Path):
     assert found["cells"] == 6
     assert found["guarantee"]["losses"]
     assert found["answers"][0]["loss"] == {"epsilon": "1/2"}
-    assert found["answers"][0]["within_19_of_20"] > 0
+    far = {(one["level"], one["query"]): one for one in found["how_far_off"]["rows"]}
+    assert 0 < far["tract", "cells"]["rmse"] < far["tract", "cells"]["within"]
     assert found["read"]["people"] == len(people())
     quiet = json.loads(say("check", "--json", "--quiet", config))
     assert quiet == {name: found[name] for name in found if name not in ("read", "needs")}

@@ -52,8 +52,9 @@ class Scene:
 def _config(folder: Path, mechanism: object, name: str = "c.toml", **more: object) -> None:
     population = {**base.MICRODATA, **{k: v for k, v in more.items() if k == "quarters"}}
     population.pop("structural_zero", None)
-    run = {key: value for key, value in more.items() if key != "quarters"}
+    run = {key: value for key, value in more.items() if key not in ("quarters", "public")}
     tree = base.tree(population, mechanism, **run)  # type: ignore[arg-type]
+    tree |= {key: value for key, value in more.items() if key == "public"}
     (folder / name).write_text(base.toml_text(tree))
 
 
@@ -98,6 +99,19 @@ def _sizes(folder: Path) -> None:
     sizes = {"file": "homes.csv"}
     _config(folder, {"name": "coarsening", "ladder": [5], "tables": tables, "sizes": sizes})
     _write(folder / "homes.csv", "tract,n", *(f"{one},4" for one in TRACTS))
+
+
+def _public(folder: Path) -> None:
+    facts = {"sizes": "homes.csv", "table": "whole.csv"}
+    _config(folder, {**base.TOPDOWN}, seed=1, public=facts)
+    _write(folder / "homes.csv", "tract,n", *(f"{one},4" for one in TRACTS))
+    cells = ((sex, age) for sex in "fm" for age in ("minor", "adult", "old"))
+    _write(folder / "whole.csv", "sex,age,n", *(f"{sex},{age},5" for sex, age in cells))
+
+
+def _before(folder: Path) -> None:
+    _config(folder, {**base.TOPDOWN}, seed=1, public={"before": "older.csv"})
+    (folder / "older.csv").write_bytes((folder / "people.csv").read_bytes())
 
 
 def _costs_parquet(folder: Path) -> None:
@@ -301,6 +315,8 @@ SCENES = (
     Scene("CostFile.file", "costs.csv", PROTECT, _costs),
     Scene("CostFile.file", "costs.parquet", PROTECT, _costs_parquet),
     Scene("PublicSizes.file", "homes.csv", PROTECT, _sizes),
+    Scene("PublicFacts.sizes, PublicFacts.table", "homes.csv, whole.csv", PROTECT, _public),
+    Scene("PublicFacts.before", "older.csv", PROTECT, _before),
     Scene("PerturbationFile.file", "ptable.csv", PROTECT, _ptable),
     Scene("CellKey.keys, Rounding.keys", "kept.keys", PROTECT, _keys, ("protect first.toml",)),
     Scene("ReusedRun.run", "first", PROTECT, _reuse, ("protect first.toml",)),

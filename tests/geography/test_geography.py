@@ -225,7 +225,7 @@ def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
             {"state": ["1", "2"], "county": ["a", "a"]},
             False,
             "t: level 'county', unit 'a': found two parents, '1' and '2', expected one parent "
-            r"\(or local_codes = true if codes repeat between parents\)",
+            r"\(or local_codes = true if codes repeat between parents; of places that do not nest",
         ),
         (  # also where each leaf must stand once, this is the better thing to say
             {"state": ["1", "2"], "county": ["a", "a"]},

@@ -143,6 +143,6 @@ def test_a_plan_of_housing_units_says_where_its_places_are_from(census: Path):
     done = CliRunner().invoke(app, ["plan", str(config)])
     said = " ".join(done.stdout.split())
     assert done.exit_code == 0
-    assert "margin of error in housing units" in said
+    assert "how far off counts will be, in housing units" in said
     assert f"read from {census / 'units.parquet'}, but nothing of who is there" in said
     assert not (census / "run").exists()

@@ -56,8 +56,8 @@ def test_everything_goes_on_when_the_truth_is_deleted(
 
     start = start_from("published")
     known = hc.Domain(start.measurements.schema, start.measurements.geography)
-    plan = hc.plan(start.mechanism, known)
-    county = next(one for one in plan.levels if (one.level, one.query) == ("county", "sex"))
+    linear = start.mechanism.on(known).errors.by_level()
+    county = next(one for one in linear if (one.level, one.query) == ("county", "sex"))
     assert 0 < county.best <= county.pooled < county.own
     run = CliRunner().invoke
     told = json.loads(run(app, ["plan", "again.toml", "--json", "--area", "a=tract:a1,b1"]).stdout)

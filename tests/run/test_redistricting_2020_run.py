@@ -280,10 +280,10 @@ def test_a_check_of_housing_units_does_not_call_them_people(
 ):
     check(config(island, "units"))
     said = capsys.readouterr().out
-    assert '"within" is in housing units' in said
+    assert "how far off counts will be, in housing units" in said
     assert "with people" not in said
     check(config(island, "persons"))
-    assert '"within" is in people' in capsys.readouterr().out
+    assert "how far off counts will be, in people" in capsys.readouterr().out
 
 
 def test_errors_are_reported_from_the_measurements_of_a_spine_and_not_without_them(island: Path):

@@ -336,7 +336,8 @@ def _read_frame(
 ) -> Rows:
     wanted = present(table.name, columns, optional, table.frame.columns)
     frame = table.frame.select(wanted)
-    refuse_other_types(table.name, frame.head(0).to_arrow().schema)
+    if set(frame.dtypes) != {pl.String}:  # for text pyarrow need not be loaded
+        refuse_other_types(table.name, frame.head(0).to_arrow().schema)
     return Rows(table, form, frame).only(~_blank(table.frame), without="")
 
 

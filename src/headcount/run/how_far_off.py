@@ -244,7 +244,7 @@ def how_far_off(
             size = None if counts is None else _size(counts, level, answers)
             row = Off(level=level, query=query.name, answers=answers, size=size)
             one = formula.get((level, query.name))
-            known = one is not None and isfinite(one.rmse)
+            known = one is not None and isfinite(one.rmse + one.filled)
             if known and one is not None and (level in enough or not one.filled):
                 row = _by_formula(row, one, "formula")
             elif facts is not None and (level, query.name) in tried:
@@ -253,6 +253,7 @@ def how_far_off(
                 row = _by_formula(row, one, "if filled")
             rows.append(row)
     words = facts.words if facts else ""
+    filled = {level: least for level, least in filled.items() if isfinite(least)}
     return HowFarOff(
         tuple(rows), words, str(design.domain.counted), own is counts is not None, filled, why, runs
     )

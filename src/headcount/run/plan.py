@@ -12,7 +12,8 @@ loss, and p* is wanted,
 
     epsilon <- epsilon z* / z,   rho <- rho (z* / z)^2,   z = Phi^-1((1 + p) / 2)
 
-until it moves by less than half a per cent. What was tried is then tried with fresh noise, and the
+until it moves by less than half a per cent; where that leads beyond what is known to be too little
+or enough, by halves. What was tried is then tried with fresh noise, and the
 loss raised until that keeps the goals too.
 """
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, log, log10
+from math import ceil, inf, log, log10, sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Self
@@ -189,16 +190,20 @@ def least_loss(design: ChainDesign, goals: Sequence[Goal], facts: Facts | None) 
         return max(_times(far, one) for one in goals) ** power
 
     given = getattr(chain.last, currency)
-    amount, moved = float(given) if given != "inf" else 1.0, 1.0
+    amount, short, enough = float(given) if given != "inf" else 1.0, 0.0, inf
     for _ in range(MOST_STEPS):
-        moved = min(max(factor(amount, 0), 1 / 3), 3.0)
-        amount = min(max(amount * moved, 1 / FURTHEST), FURTHEST)
-        if abs(log(moved)) < NEAR:
+        wanted = factor(amount, 0)
+        short, enough = (amount, enough) if wanted > 1 else (short, amount)
+        if abs(log(wanted)) < NEAR:
             break
+        amount *= min(max(wanted, 1 / 3), 3.0)
+        if not short < amount < enough:  # small noise falls off faster than a normal law
+            amount = sqrt(short * enough)
+        amount = min(max(amount, 1 / FURTHEST), FURTHEST)
     for seed in range(1, MOST_RAISED):
-        if (short := factor(amount, 100 * seed if facts else 0)) <= 1:
+        if (wanted := factor(amount, 100 * seed if facts else 0)) <= 1:
             return with_amount(chain, rounded_up(amount)).on(domain)
-        amount = min(amount * max(short, 1 + NEAR), FURTHEST)
+        amount = min(amount * max(wanted, 1 + NEAR), FURTHEST)
     last = how_far_off(with_amount(chain, rounded_up(amount)).on(domain), facts, runs=runs)
     reached = [
         f"{one.level}.{one.query}={last[one.level, one.query].within:g}@0.95" for one in goals
