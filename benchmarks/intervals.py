@@ -40,7 +40,7 @@ from headcount.tabulate import Counts, Query, every_cell
 from headcount.topdown.from_measurements import estimate_from, start_from
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
-from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
+from headcount.topdown.linear.tree import LevelNoise, NoiseTree
 from headcount.topdown.linear.variances import AnswerVariances
 from headcount.topdown.place_estimates import ends, interval_pieces
 

@@ -30,7 +30,7 @@ from headcount.topdown.linear.estimate import BestEstimates, Coordinates
 from headcount.topdown.linear.variances import AnswerClasses, AnswerVariances, unit_paths
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.planned import PlannedNoise, planned_noise
+from headcount.topdown.settings import PlannedNoise, planned_noise
 
 SCHEMA = Schema((Attribute("group", GROUPS), Attribute("age", AGES)))
 WITH_ZEROS = Schema(

@@ -18,7 +18,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.planned import planned_noise
+from headcount.topdown.settings import planned_noise
 
 LEVELS = ("county", "tract", "block_group")
 TOTAL = "total"

@@ -1,10 +1,12 @@
-"""What is private to a room stays in it."""
+"""What is private to a room stays in it, and nobody asks what kind of method one is."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from headcount.registry import MECHANISMS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "headcount"
@@ -55,3 +57,41 @@ def test_a_private_import_across_rooms_is_found(tmp_path: Path) -> None:
         "run/far.py:2: headcount.noise._keys.read",
         "run/far.py:3: headcount.noise.source._split",
     ]
+
+
+def asked_kinds(source: Path, kinds: set[str], *, besides: Sequence[str]) -> list[str]:
+    """Where code asks whether an object is of one of these classes."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        where = path.relative_to(source).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            asked: ast.AST | None = None
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                asked = node.args[1]
+            elif isinstance(node, ast.MatchClass):
+                asked = node.cls
+            if asked is None or where.startswith(tuple(besides)):
+                continue
+            names = {one.id for one in ast.walk(asked) if isinstance(one, ast.Name)}
+            found += [f"{where}:{node.lineno}: {name}" for name in sorted(names & kinds)]
+    return found
+
+
+def classes_in(folder: Path) -> set[str]:
+    """The public classes that the modules of a folder define."""
+    bodies = (ast.parse(path.read_text()).body for path in folder.rglob("*.py"))
+    return {one.name for body in bodies for one in body if isinstance(one, ast.ClassDef)}
+
+
+def test_nobody_asks_outside_its_folder_whether_a_method_is_topdown() -> None:
+    topdown = {"TopDown", "TopDownDesign", "TopDownSettings"}
+    assert topdown <= classes_in(SOURCE / "topdown")
+    assert asked_kinds(SOURCE, topdown, besides=("topdown/",)) == []
+    assert asked_kinds(SOURCE, topdown, besides=()) != []
+
+
+def test_nobody_asks_outside_mechanisms_what_kind_of_method_it_is() -> None:
+    names = {name for name in MECHANISMS.names() if name != "topdown"}
+    methods = {MECHANISMS.get(name, source="test", place="name").__name__ for name in names}
+    assert len(methods) == len(names) > 5
+    assert asked_kinds(SOURCE, methods, besides=("mechanisms/",)) == []

@@ -22,7 +22,7 @@ from headcount.errors import InputError
 from headcount.evaluation.error import Error
 from headcount.geography.geography import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
-from headcount.mechanisms._protect import mechanism_digest
+from headcount.mechanisms._chain import mechanism_digest
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity

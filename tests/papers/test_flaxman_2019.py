@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_study_and_another_does_not(small: Findings
 def test_runs_do_not_depend_on_how_they_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = replace(SMALL, replicates=3)
     whole = figure_1(settings, WORK)["replicates"]
-    monkeypatch.setattr("headcount.mechanisms._protect.NOISE_AT_ONCE", 1)
+    monkeypatch.setattr("headcount.mechanisms._chain.NOISE_AT_ONCE", 1)
     assert_frame_equal(figure_1(settings, WORK)["replicates"], whole)
 
 

@@ -22,7 +22,7 @@ from headcount.population import uniform
 from headcount.tabulate import Query
 from headcount.topdown import design, measure
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.planned import planned_noise
+from headcount.topdown.settings import planned_noise
 from headcount_papers.frame.claims import COLUMNS as VERDICTS
 from headcount_papers.petti_flaxman_2020 import draws as draws_room
 from headcount_papers.petti_flaxman_2020 import scores as scores_room

@@ -13,6 +13,7 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.files import write_text_atomic
 from headcount.population.pieces import table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.run.protect import prepare_run, protect_run
@@ -283,10 +284,12 @@ def test_a_note_that_cannot_be_left_is_warned_about(
     write_town(tmp_path)
     make_ledger(tmp_path)
 
-    def refuse(*_arguments: object) -> None:
-        raise OSError(30, "Read-only file system")
+    def refuse_notes(path: Path, text: str) -> None:
+        if path.name.endswith(".ledger.json"):
+            raise OSError(30, "Read-only file system")
+        write_text_atomic(path, text)
 
-    monkeypatch.setattr("headcount.run._note.write_text_atomic", refuse)
+    monkeypatch.setattr("headcount.run.protect.write_text_atomic", refuse_notes)
     protect_run(write_config(tmp_path, run=LEDGER))
     assert "a config that leaves the ledger out, or names an older copy of it, will" in caplog.text
 

@@ -42,8 +42,7 @@ from headcount.topdown.answers import unit_classes
 from headcount.topdown.choices import Marginal
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.planned import planned_noise
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import TopDownSettings, planned_noise
 from tests.support.audit_trials import AuditTrials, audit_trials
 from tests.support.measuring_audit import Build
 from tests.support.zcdp_audit import rho_trials

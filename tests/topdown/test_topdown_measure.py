@@ -23,7 +23,7 @@ from headcount.tabulate import CELLS, Query
 from headcount.topdown import measure
 from headcount.topdown.measure import Measurements, distance_to_truth
 from headcount.topdown.mechanism import TopDown
-from headcount.topdown.planned import noise_of, planned_noise
+from headcount.topdown.settings import noise_of, planned_noise
 from tests.mechanisms.test_private_path import floats_on_the_way
 from tests.topdown import small
 from tests.topdown.small import (

@@ -21,7 +21,7 @@ from headcount.topdown import _pool
 from headcount.topdown._pool import BEST_TOTAL, Pool, PoolPlan, pooled
 from headcount.topdown.accuracy import noise_tree
 from headcount.topdown.answers import Answers
-from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
+from headcount.topdown.linear.tree import LevelNoise, NoiseTree
 from headcount.topdown.measure import Measurements
 from headcount.topdown.mechanism import TopDown
 from tests.topdown.linear.oracle import dense_errors

@@ -12,7 +12,7 @@ import pytest
 from headcount.domain import Domain
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography.spine import LEVELS, UnitShares
-from headcount.mechanisms import PlannedMeasurement, Tabulated, protect
+from headcount.mechanisms import Chain, PlannedMeasurement, Tabulated, protect
 from headcount.population.redistricting_2020 import (
     TopLevel,
     read_persons_2020,
@@ -260,10 +260,10 @@ def test_records_of_housing_units_are_not_called_people(unit):
     homes = read_units_2020(units, blocks=blocks)
     wrong = TopDown(rho=Fraction(1), unit=unit)
     with pytest.raises(ConfigError, match=f"unit: found '{unit}' for records of housing units"):
-        wrong.check_people(homes)
+        Chain.of(wrong).on(homes.domain).check_people(homes)
     people = read_persons_2020(persons, blocks=blocks, units=units)
     with pytest.raises(ConfigError, match=r"unit: found 'housing-unit-change-one' for .* people"):
-        TopDown.from_preset("h1-2020-us").check_people(people)
+        Chain.of(TopDown.from_preset("h1-2020-us")).on(people.domain).check_people(people)
 
 
 def test_people_are_not_placed_in_homes_of_which_nobody_may_know_the_vacant_ones():

@@ -20,7 +20,7 @@ from headcount.testing import contracts
 from headcount.testing.contracts import ContractError
 from headcount.topdown.choices import Grouped, Invariant, Marginal, QuartersBounds
 from headcount.topdown.mechanism import TopDown, noise_quantile
-from headcount.topdown.planned import noise_of
+from headcount.topdown.settings import noise_of
 from headcount.typed import from_table, presets
 from tests.topdown.small import (
     SCHEMA,

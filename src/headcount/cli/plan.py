@@ -150,7 +150,7 @@ def _of_settings(
     within: Sequence[str],
 ) -> tuple[dict[str, Plan], Path | None, PostTabular | None]:
     """Tables by name; where the places were read from, if not from a list; suggested shares."""
-    from headcount.config.load import load_config
+    from headcount.config.load import NO_FACTS, load_config
     from headcount.mechanisms import Chain
     from headcount.run.plan import Goal, plan_of
     from headcount.run.public_facts import facts_of
@@ -158,7 +158,9 @@ def _of_settings(
     goals = [Goal.of(*one.partition("=")[::2]) for one in within]
     loaded, shares = load_config(config), None
     design = Chain.of(loaded.mechanism).on(loaded.population.domain())
-    facts = facts_of(loaded.public, loaded.population, design.domain)
+    facts = None
+    if loaded.public != NO_FACTS:
+        facts = facts_of(loaded.public, loaded.population, design.domain)
     tables = {"as configured": plan_of(design, areas=areas, facts=facts)}
     if change:
         design = Chain.of(design.last.what_if(_changes(change))).on(design.domain)

@@ -116,7 +116,8 @@ def changed_counts(
 
 def cell_deltas_frame(chain: Chain | None) -> pl.DataFrame:
     """The exact delta of one cell at some epsilons; empty where the method has no such law."""
-    found = {} if chain is None else chain.last.cell_facts().get("delta_of_one_cell", {})
+    known = None if chain is None else chain.last.known_change()
+    found = {} if known is None else known.deltas
     rows = [{"epsilon": float(epsilon), **deltas} for epsilon, deltas in found.items()]
     return pl.DataFrame(rows, schema=DELTAS)
 

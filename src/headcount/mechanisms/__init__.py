@@ -18,7 +18,14 @@ from headcount.mechanisms._base import (
     TablesOutcome,
     refuse_too_many,
 )
-from headcount.mechanisms._chain import Chain, ChainDesign, Mechanism
+from headcount.mechanisms._chain import (
+    Chain,
+    ChainDesign,
+    Mechanism,
+    mechanism_digest,
+    protect,
+    protect_runs,
+)
 from headcount.mechanisms._measured import (
     ExpectedError,
     LinearError,
@@ -34,11 +41,6 @@ from headcount.mechanisms._measured import (
     total_loss,
 )
 from headcount.mechanisms._noisy import Noisy, noisy_cells
-from headcount.mechanisms._protect import (
-    mechanism_digest,
-    protect,
-    protect_runs,
-)
 from headcount.mechanisms._stored_people import ReusedRun
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity

@@ -21,7 +21,12 @@ from headcount.engines import Engine, InOrder
 from headcount.errors import ConfigError, InputError, TruthError, did_you_mean, one_of
 from headcount.geography import Geography
 from headcount.geography.spine import NamedArea
-from headcount.mechanisms._measured import ExpectedError, LinearError, PlannedMeasurement
+from headcount.mechanisms._measured import (
+    ExpectedError,
+    LinearError,
+    Neighbours,
+    PlannedMeasurement,
+)
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
@@ -294,6 +299,8 @@ class StepDesign:
                            with certainty
         no_bound           why nothing is proved, for units without a number
         keeps_households   whether who lives with whom is still known afterwards
+        person_seconds     to choose or move one person; None where that depends on the data: on
+                           whom a person can be swapped with
     """
 
     domain: Domain
@@ -302,6 +309,7 @@ class StepDesign:
     stability: Mapping[UnitOfPrivacy, int] = field(default_factory=dict)
     no_bound: str = "how many records one person can change is not bounded by any proof"
     keeps_households: bool = False
+    person_seconds: float | None = None
 
     def leaves(self, kept: Preserved) -> bool:
         """Whether some counts are surely the same before and after."""
@@ -381,8 +389,10 @@ class PostTabular(_MethodBase):
         """
         return ()
 
-    def check_people(self, population: Population) -> None:
-        """Refuse people for whom the plan's losses would not be true."""
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """Whom the noise protects: people are checked, and large households cut, as it says."""
+        return None
 
     def check_keys(self, counts: Counts, *, changed: bool = False) -> None:
         """Refuse kept keys that are not for these people, or where they are changed once more."""
@@ -395,11 +405,6 @@ class PostTabular(_MethodBase):
             weight       how many people each person stands for after them
             households   whether it is still known who lives with whom, and in which quarters
         """
-
-    @property
-    def cut_to(self) -> int | None:
-        """People to which larger households are cut first; None if they stay as they are."""
-        return None
 
     def for_a_rehearsal(self) -> Self:
         """The same for nobody: without what must outlive every run, and what true counts must keep.
@@ -417,10 +422,6 @@ class PostTabular(_MethodBase):
     def expected_errors(self, design: Any) -> tuple[ExpectedError, ...]:
         """How far off counts will be on a domain, where a formula says it."""
         return ()
-
-    def cell_facts(self) -> Mapping[str, Any]:
-        """What is known of the change of one published cell, from the settings alone."""
-        return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -449,6 +450,8 @@ class Design:
         exact       which counts the statements about what is released exactly are about
         tables      the tables whose counts are changed, each at each of its levels
         spine       the places that are measured, where these are not the published ones
+        person_seconds   of methods without a plan, for one person; None where that depends on the
+                    data: on which cells must be withheld
     """
 
     method: PostTabular
@@ -458,6 +461,7 @@ class Design:
     exact: Mapping[str, Preserved] = field(default_factory=dict)
     tables: tuple[tuple[TableCells, str], ...] = ()
     spine: Geography | None = None
+    person_seconds: float | None = None
 
     @property
     def tree(self) -> Geography:

@@ -16,13 +16,17 @@ losses Pr[M(T(D)) in E], the sum of weight x Pr[M(t) in E], is at most exp(k eps
 sum with t'. For zCDP the Renyi divergence is jointly quasi-convex (van Erven & Harremoes 2014,
 theorem 13): that of two mixtures with the same weights is at most the largest of its parts.
 
+One function protects with it, for a study, a comparison, a run and a user alike (``protect``).
+
 A step without a proved stability leaves a chain without a guarantee about the people. That a sample
 leaves most people out may lower the loss (amplification by sampling); none of that is claimed here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -34,26 +38,42 @@ from typing import Any, TypeAlias
 from headcount.addresses import chain_words, method_words
 from headcount.arrays import Ints
 from headcount.domain import Domain
-from headcount.errors import ConfigError, PrivacyError
-from headcount.files import make_folder
+from headcount.errors import ConfigError, InputError, PrivacyError
+from headcount.files import make_folder, write_text_atomic
 from headcount.mechanisms._base import (
     Context,
     CountsOutcome,
     Design,
+    Making,
     Outcome,
     PostTabular,
     Preserved,
     PreTabular,
     StepDesign,
 )
-from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement, steps_of_all
+from headcount.mechanisms._measured import (
+    ExpectedError,
+    PlannedMeasurement,
+    refuse_uncut,
+    steps_of_all,
+)
 from headcount.mechanisms._stored_people import CHANGED_PEOPLE, ReusedRun, store_people
 from headcount.mechanisms.identity import Identity
-from headcount.noise import KeyKind, Law, Noise, Stream
+from headcount.noise import (
+    KeyedNoise,
+    KeyKind,
+    Law,
+    Noise,
+    RunKey,
+    Stream,
+    destroy_run_key,
+    save_run_key,
+)
 from headcount.noise.source import MEASUREMENT, DrawPositions
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.registry import MECHANISMS
+from headcount.release import Release
 from headcount.release.publication import Publication
 from headcount.schema.schema import ALONE
 from headcount.tabulate import Counts, Tabulated, tabulate
@@ -107,7 +127,7 @@ class Chain:
             if step.needs_households and lost:
                 _refuse_lost(step.name, lost)
             lost = lost if step.keeps_households else step.name
-        if self.last.cut_to is not None and lost:
+        if self.cut_to is not None and lost:
             _refuse_lost(self.last.name, lost)
         if self.steps:
             names = " and ".join(step.name for step in self.steps)
@@ -230,7 +250,7 @@ class Chain:
     @property
     def cut_to(self) -> int | None:
         """People to which larger households are cut first; None if they stay as they are."""
-        return self.last.cut_to
+        return None if (who := self.last.neighbours) is None else who.largest_household
 
     def publications(self) -> Mapping[str, Publication]:
         """What can be published besides counts."""
@@ -259,10 +279,6 @@ class Chain:
             steps=tuple(step.on(domain) for step in self.steps),
             last=self.last.on(domain),
         )
-
-    def check_people(self, population: Population) -> None:
-        """Refuse people for whom the plan's losses would not be true."""
-        self.last.check_people(population)
 
     def check_anew(self, data: Tabulated) -> None:
         """Refuse to change people again under keys by which they have been protected."""
@@ -466,6 +482,12 @@ class ChainDesign:
         """Bytes of the tables that are held whole; changed records stay sparse."""
         return 0 if self.chain.ends_in_records else self.last.table_bytes
 
+    def check_people(self, population: Population) -> None:
+        """Refuse people for whom the plan's losses would not be true."""
+        last = self.chain.last
+        if self.last.plan and last.neighbours is not None:
+            refuse_uncut(population, last.neighbours, name=last.name)
+
     def check(self, data: Tabulated) -> tuple[str, ...]:
         """Refuse data that cannot be protected as asked, before any loss is recorded.
 
@@ -473,7 +495,7 @@ class ChainDesign:
         depend on what is drawn.
         """
         chain = self.chain
-        chain.check_people(data.population)
+        self.check_people(data.population)
         if not chain.steps:
             chain.last.check_keys(data.counts)
         remarks = [remark for step in chain.steps for remark in step.check(data.population)]
@@ -571,3 +593,115 @@ class _StepNoise:
     def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """Some values of one draw of a law, for the step."""
         return self._source.draw_at(self._own(stream), law, draw=draw, index=index)
+
+
+NOISE_AT_ONCE = 1 << 25
+"""Bytes of noise of several runs that are held at once: with their copies about 200 MiB."""
+
+SECONDS = "seconds.json"
+"""How long each part of a run took: in the curator's folder."""
+
+
+def protect(
+    data: Population | Tabulated,
+    mechanism: Mechanisms,
+    noise: Noise | None = None,
+    *,
+    seed: int | None = None,
+    run: int = 0,
+    context: Context | None = None,
+    design: ChainDesign | None = None,
+) -> Release:
+    """Protect a population once: one run of the mechanism, with its guarantee completed.
+
+    ``design`` is that of the mechanism on the domain of these people, where it is known already.
+    Without ``noise`` a fresh key comes from the operating system, and is kept nowhere (but, where
+    other processes do the work, in a file of their own while they do); with ``seed`` the same
+    release can be made again, and is therefore not private. Nothing is recorded
+    in a ledger: ``protect_run`` and ``headcount protect`` do that. The guarantee lists what of the
+    public domain was read from the data, says whom noise from a cipher holds against, and says
+    that a seeded release is not private. Secret noise that was made for other data is refused:
+    the difference of two releases under the same noise is the difference of their truths.
+    """
+    chain, context = Chain.of(mechanism), context or Context()
+    truth = _opened(data, chain, noise)
+    if noise is not None and seed is not None:
+        raise PrivacyError(source="protect", found="noise and a seed", expected="one or the other")
+    with ExitStack() as stack:
+        if noise is None:
+            key = RunKey.from_os() if seed is None else RunKey.from_seed(seed)
+            folder = stack.enter_context(context.engine.private_folder())
+            if folder is not None:
+                save_run_key(key, folder / "run.key")
+                stack.callback(destroy_run_key, folder / "run.key")
+            noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
+        design = chain.on(truth.counts.domain) if design is None else design
+        design.check_people(truth.population)
+        (outcome,) = design.outcomes(truth, noise, runs=range(run, run + 1), context=context)
+    if outcome.seconds and context.curator is not None:
+        text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(context.curator / SECONDS, text)
+    return outcome.release(0, _making(design, noise))
+
+
+def protect_runs(
+    data: Population | Tabulated,
+    mechanism: Mechanisms,
+    noise: Noise,
+    *,
+    runs: range,
+    context: Context | None = None,
+) -> Iterator[Release]:
+    """Yield the releases of some runs in their order, each the one that ``protect`` makes.
+
+    Faster than one by one: the noise of many runs is drawn at once, as far as it fits.
+    """
+    chain = Chain.of(mechanism)
+    truth = _opened(data, chain, noise)
+    design = chain.on(truth.counts.domain)
+    design.check_people(truth.population)
+    making = _making(design, noise)
+    step = max(1, NOISE_AT_ONCE // max(1, design.last.drawn_bytes))
+    for start in range(runs.start, runs.stop, step):
+        some = range(start, min(start + step, runs.stop))
+        for outcome in design.outcomes(truth, noise, runs=some, context=context):
+            for number in range(1 if chain.steps else len(some)):
+                yield outcome.release(number, making)
+
+
+def _opened(data: Population | Tabulated, chain: Chain, noise: Noise | None) -> Tabulated:
+    """The people as the chain needs them; noise and people that do not go together are refused."""
+    if not isinstance(data, Population | Tabulated):
+        raise InputError(
+            "protect",
+            found=f"a {type(data).__name__} to protect",
+            expected="a Population: read(data), or another reader of headcount",
+        )
+    truth = chain.cut(Tabulated.of(data))
+    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
+        _refuse_reuse(noise, truth)
+    return truth
+
+
+def _making(design: ChainDesign, noise: Noise) -> Making:
+    chain = design.chain
+    return Making(
+        domain=design.domain,
+        mechanism=chain.public_text,
+        guarantee=design.promise(noise.key_kind),
+        key_kind=noise.key_kind if chain.draws_noise else "none",
+        backend=noise.backend if chain.draws_noise else "none",
+    )
+
+
+def mechanism_digest(mechanism: Mechanisms) -> bytes:
+    """What stands for the settings of a mechanism among the inputs of its noise."""
+    return sha256(Chain.of(mechanism).words.encode()).digest()
+
+
+def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
+    if noise.data_digest != data.digest:
+        raise PrivacyError(
+            "noise: found a source made for other data, expected one with the digest of the data "
+            "that it protects (leave noise out for a fresh one)"
+        )

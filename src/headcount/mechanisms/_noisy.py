@@ -19,10 +19,8 @@ from headcount.mechanisms._measured import (
     guarantee_of,
     law_of_all,
     refuse_housemates,
-    refuse_uncut,
 )
 from headcount.noise import Law, Noise, Stream
-from headcount.population import Population
 from headcount.privacy.loss import positive
 from headcount.tabulate import CELLS, Counts
 
@@ -152,10 +150,6 @@ class Noisy(Neighbours, PostTabular):
         return Design(method=self, domain=domain, plan=plan, guarantee=guarantee)
 
     @property
-    def cut_to(self) -> int | None:
-        """People to which larger households are cut first, where households are the units."""
-        return self.largest_household
-
-    def check_people(self, population: Population) -> None:
-        """Refuse people whom the plan is not for."""
-        refuse_uncut(population, self, name=self.name)
+    def neighbours(self) -> Neighbours:
+        """As the settings say."""
+        return self

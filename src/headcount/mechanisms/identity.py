@@ -24,7 +24,7 @@ class Identity(PostTabular):
     def on(self, domain: Domain) -> Design:
         """No guarantee, and it says so."""
         none = Guarantee.none("the true counts are published as they are")
-        return Design(method=self, domain=domain, guarantee=none)
+        return Design(method=self, domain=domain, guarantee=none, person_seconds=0.0)
 
     def expected_errors(self, design: Design) -> tuple[ExpectedError, ...]:
         """None: counts are the true ones."""

@@ -87,6 +87,7 @@ class Sampling(PreTabular):
             stability={unit: 2 if unit.adds else 1 for unit in persons} if self.exact else {},
             no_bound="the sample is drawn in floating point, by a generator that is not "
             "cryptographic, so nothing is proved about it (exact = true draws one with a bound)",
+            person_seconds=7e-7,
         )
 
     def check(self, population: Population) -> tuple[str, ...]:

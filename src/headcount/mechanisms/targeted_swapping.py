@@ -76,6 +76,7 @@ class TargetedSwapping(HouseholdStep):
     carry_along: tuple[str, ...] = ()
     within: str = ""
     name = "targeted-swapping"
+    person_seconds = 2e-6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", share(self.rate, "rate"))

@@ -13,7 +13,7 @@ gives them to the attacker. They are settings, never counts, and are never writt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -106,10 +106,12 @@ class KnownChange:
     where
         off     how far values may be off, as if nothing were kept secret
         table   the law of changes; None where changes have none of their own
+        deltas  by epsilon: the exact delta of one cell, the largest and between large counts
     """
 
     off: Off
     table: ChangeTable | None = None
+    deltas: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def ends(self, value: Ints, *, inner: Flags, total: Flags, unknown: int) -> Ends:
         """As ``Off.ends``, and no wider than the law of changes allows."""

@@ -19,9 +19,6 @@ ANSWER_SECONDS = 1e-6
 """To measure, estimate and write one count where people are, with ``topdown`` on one core."""
 POOL_SECONDS = 6e-8
 """To draw one answer that is pooled, and to join it with others."""
-RECORD_SECONDS = {"sampling": 7e-7, "swapping": 8e-7, "targeted-swapping": 2e-6, "identity": 0.0}
-"""To choose or move one person. Of methods that are not listed it depends on the data: on whom a
-person can be swapped with, on which cells must be withheld."""
 TABLE_SECONDS = 6e-8
 """To write one count of a table that is held whole."""
 START_BYTES = 400 << 20
@@ -91,19 +88,20 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
 
     Where tables are sparse, cells are drawn only where people may be.
     """
-    mechanism, counts = prepared.mechanism, prepared.counts
-    plan, not_0 = prepared.design.plan, counts.matrix.nnz
-    without_plan = mechanism.steps if plan else mechanism.parts
-    if any(one.name not in RECORD_SECONDS for one in without_plan):
+    design, counts = prepared.design, prepared.counts
+    plan, not_0 = design.plan, counts.matrix.nnz
+    without_plan = design.steps if plan else (*design.steps, design.last)
+    each = [one.person_seconds for one in without_plan]
+    known = [seconds for seconds in each if seconds is not None]
+    if len(known) < len(each):
         return None
-    people = int(counts.totals().sum())
-    records = sum(RECORD_SECONDS[one.name] * people for one in without_plan)
+    records = sum(known) * int(counts.totals().sum())
     if not plan:
         published = counts.geography.size(counts.geography.leaf) * counts.schema.size
         return WRITE_SECONDS + records + (0 if sparse else TABLE_SECONDS * published)
     drawn = [one for one in plan if one.query != CELLS or not sparse]
     answers = sum(min(one.entries, int(not_0)) for one in plan)
     drawing: float = draw_seconds(drawn)
-    if (pooling := prepared.design.last.pooling) is not None:
+    if (pooling := design.last.pooling) is not None:
         drawing += POOL_SECONDS * pooling.answers
     return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers

@@ -20,11 +20,9 @@ from headcount.schema import Schema
 from headcount.tabulate import CELLS, Query
 from headcount.topdown.choices import rounding_passes
 from headcount.topdown.parts import ParentChunk, SparseRows, Triples, gather
-from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.restrict import JointTotals, Restriction, binding_groups
-from headcount.topdown.settings import TopDownSettings
-from headcount.topdown.solve.batch import Batch, Violation
-from headcount.topdown.solve.nesting import Nesting, bound_column, forest_of
+from headcount.topdown.settings import PlannedNoise, TopDownSettings
+from headcount.topdown.solve.batch import Batch, Nesting, Violation, bound_column, forest_of
 
 if TYPE_CHECKING:
     from headcount.topdown.solve.leastsquares import Solved

@@ -1,4 +1,4 @@
-"""Answers pooled with those of the levels below before the descent (linear/noise_tree.py).
+"""Answers pooled with those of the levels below before the descent (linear/tree.py).
 
 From the lowest level that takes part upwards, every answer is joined with the sum of its
 children's, by inverse variance. That looks at noisy answers only, so it costs no
@@ -45,14 +45,13 @@ from headcount.topdown.accuracy import components_of, filled_from_below, noise_t
 from headcount.topdown.answers import Answers, Classes, Picker, Planned
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.matrices import largest, pseudo_inverse
-from headcount.topdown.linear.noise_tree import (
+from headcount.topdown.linear.tree import (
     NoiseTree,
     lowest_gaining,
     own_weights,
     pooled_weights,
 )
-from headcount.topdown.planned import PlannedNoise
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import PlannedNoise, TopDownSettings
 
 BEST_TOTAL = "best total"
 """The column of totals that are fitted before anything else."""

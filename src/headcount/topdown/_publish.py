@@ -55,9 +55,8 @@ from headcount.topdown.measurements.form import (
     WITHOUT_ROWS,
 )
 from headcount.topdown.parts import WrittenFiles
-from headcount.topdown.planned import PlannedNoise
 from headcount.topdown.restrict import JointTotals, Restriction, Restrictions
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import PlannedNoise, TopDownSettings
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.typed import to_table
 

@@ -46,8 +46,7 @@ from headcount.topdown._tighten import always_shared, atoms
 from headcount.topdown.answers import Answers
 from headcount.topdown.parts import SparseRows, Triples
 from headcount.topdown.restrict import JointTotals, Restrictions, units_outside
-from headcount.topdown.solve.batch import NO_BOUND
-from headcount.topdown.solve.nesting import forest_of
+from headcount.topdown.solve.batch import NO_BOUND, forest_of
 
 if TYPE_CHECKING:
     from headcount.solve.mip import Program

@@ -7,7 +7,7 @@ That is true where next to no cell would come out below 0 (``FILLED``). Where ta
 linear number is right, nor a bound: cells are more exact, and sums at the top less.
 
 Of noisy answers three standard deviations stand side by side: that of an answer as it is drawn;
-that of the answer pooled with those of the levels below (linear/noise_tree.py); and that of the
+that of the answer pooled with those of the levels below (linear/tree.py); and that of the
 best linear estimate from all answers, which no unbiased linear estimate can beat.
 """
 
@@ -30,15 +30,15 @@ from headcount.schema import Schema
 from headcount.tabulate import CELLS, Query, every_cell
 from headcount.topdown.answers import Classes, Planned
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.noise_tree import (
+from headcount.topdown.linear.tree import (
     JointTotalsTree,
     LevelNoise,
     NoiseTree,
+    level_variances,
     lowest_gaining,
     own_weights,
     pooled_weights,
 )
-from headcount.topdown.linear.tree import level_variances
 from headcount.topdown.linear.variances import AreaErrors, Members
 from headcount.topdown.restrict import joint_groups
 from headcount.topdown.settings import TopDownSettings

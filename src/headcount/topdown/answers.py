@@ -19,8 +19,7 @@ from headcount.compiled import kernel
 from headcount.geography import Geography
 from headcount.tabulate import CELLS
 from headcount.topdown._estimate import LevelPlan, NodeProblem
-from headcount.topdown.planned import PlannedNoise
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import PlannedNoise, TopDownSettings
 
 if TYPE_CHECKING:
     from headcount.topdown._pool import Pool

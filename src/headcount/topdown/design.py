@@ -42,9 +42,8 @@ from headcount.topdown.accuracy import ExpectedErrors
 from headcount.topdown.answers import Classes, Planned, unit_classes
 from headcount.topdown.choices import refuse_passes
 from headcount.topdown.linear.shares import Goal, SharesProblem, refuse_unfounded
-from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import exact_counts, exact_statements, neighbours_in_words
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import TopDownSettings, planned_noise
 
 if TYPE_CHECKING:
     from headcount.topdown.mechanism import TopDown

@@ -48,7 +48,6 @@ from headcount.topdown.measurements import (
 )
 from headcount.topdown.mechanism import TopDown, noted, with_workspace
 from headcount.topdown.parts import PartFiles
-from headcount.topdown.planned import planned_at
 from headcount.topdown.restrict import (
     JointTotals,
     Restriction,
@@ -59,6 +58,7 @@ from headcount.topdown.restrict import (
     invariant_words,
     refuse_crossing,
 )
+from headcount.topdown.settings import planned_at
 from headcount.topdown.solve.batch import NO_BOUND
 from headcount.typed import from_table
 

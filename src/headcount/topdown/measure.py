@@ -35,9 +35,8 @@ from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.tabulate import CELLS, Counts
 from headcount.topdown.answers import Answers, Classes, Planned, unit_classes
 from headcount.topdown.parts import SparseRows
-from headcount.topdown.planned import planned_noise
 from headcount.topdown.restrict import UNITS_AT_ONCE, Restriction, Restrictions
-from headcount.topdown.settings import TopDownSettings
+from headcount.topdown.settings import TopDownSettings, planned_noise
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

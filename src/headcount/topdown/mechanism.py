@@ -18,10 +18,8 @@ from headcount.mechanisms import (
     CountsOutcome,
     PostTabular,
     refuse_too_many,
-    refuse_uncut,
 )
 from headcount.noise import Noise
-from headcount.population import Population
 from headcount.processes import gib
 from headcount.release.publication import MdfFiles, PeopleInQuarters, Publication
 from headcount.storage import storage_at
@@ -113,19 +111,9 @@ class TopDown(TopDownSettings, PostTabular):
         """The structural zero that the schema must have."""
         return ("nurse_nva_0",) if self.nurse_nva_0 else ()
 
-    @property
-    def cut_to(self) -> int | None:
-        """People to which larger households are cut first, where households are the units."""
-        return self.largest_household
-
     def for_a_rehearsal(self) -> Self:
         """The same for nobody: without invariants and bounds, which leave it no neighbour."""
         return replace(self, invariant=(), bounds=())
-
-    def check_people(self, population: Population) -> None:
-        """Refuse people whom the plan is not for."""
-        if self.loss is not None:
-            refuse_uncut(population, self.neighbours, name=self.name)
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse what is true of everybody for a sample, and bounds from a file for any change."""

@@ -37,7 +37,7 @@ from headcount.tabulate import every_cell
 from headcount.topdown.accuracy import EXACT, components_of, noise_tree, together_tree
 from headcount.topdown.from_measurements import PublishedStart
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
-from headcount.topdown.linear.noise_tree import NoiseTree
+from headcount.topdown.linear.tree import NoiseTree
 from headcount.topdown.linear.variances import AnswerClasses, AnswerVariances, AreaErrors, Members
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats
-from headcount.topdown.linear.noise_tree import NoiseTree
+from headcount.topdown.linear.tree import NoiseTree
 
 UNKNOWN = 1e-7
 EXACT = 1e-12

@@ -17,7 +17,7 @@ from headcount.topdown.linear import estimate
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.estimate import BestEstimates, Coordinates
 from headcount.topdown.linear.matrices import least_moves, pseudo_inverse
-from headcount.topdown.linear.noise_tree import JointTotalsTree, LevelNoise, NoiseTree
+from headcount.topdown.linear.tree import JointTotalsTree, LevelNoise, NoiseTree
 from headcount.topdown.linear.variances import AnswerVariances
 from tests.topdown.linear.oracle import Dense, dense_errors, leaves_of
 from tests.topdown.linear.trees import Case, case_of, cases

@@ -12,8 +12,7 @@ from headcount.tabulate import CELLS, TOTAL, every_cell
 from headcount.topdown.linear import matrices
 from headcount.topdown.linear.components import Components
 from headcount.topdown.linear.matrices import MOST_TOGETHER, TooManyTogether
-from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
-from headcount.topdown.linear.tree import level_variances
+from headcount.topdown.linear.tree import LevelNoise, NoiseTree, level_variances
 from headcount.topdown.linear.variances import AnswerVariances, AreaErrors, Members
 
 

@@ -11,8 +11,8 @@ import scipy.optimize
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
 from headcount.topdown.linear.shares import SharesProblem, _EvenTree
+from headcount.topdown.linear.tree import LevelNoise, NoiseTree
 from tests.topdown.linear.trees import Case, cases, class_variances
 
 FANS = np.array([3.0, 2.0])

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from headcount.schema import Attribute, Recode, Schema, load_schema
 from headcount.tabulate import CELLS, Query, every_cell
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.noise_tree import (
+from headcount.topdown.linear.tree import (
     MOST_ANSWERS,
     LevelNoise,
     NoiseTree,
+    level_variances,
     lowest_gaining,
     pooled_weights,
 )
-from headcount.topdown.linear.tree import level_variances
 from headcount.topdown.linear.variances import AnswerVariances, AreaErrors, Members
 from tests.topdown.linear.oracle import dense_errors, leaves_of
 from tests.topdown.linear.trees import Case, cases, class_variances

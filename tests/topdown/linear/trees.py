@@ -14,8 +14,7 @@ from headcount.errors import InputError
 from headcount.schema import Attribute, Recode, Schema, impossible
 from headcount.tabulate import CELLS, Query, every_cell
 from headcount.topdown.linear.components import Components
-from headcount.topdown.linear.noise_tree import LevelNoise, NoiseTree
-from headcount.topdown.linear.tree import _used
+from headcount.topdown.linear.tree import LevelNoise, NoiseTree, _used
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import NO_BOUND
-from headcount.topdown.solve.nesting import locate, nesting
+from headcount.topdown.solve.batch import NO_BOUND, locate, nesting
 from headcount.topdown.solve.rounding import RoundingMethod, round_batch
 from tests.support.dense import Margin, from_dense
 from tests.topdown.solve.test_rounding import brute_force, price

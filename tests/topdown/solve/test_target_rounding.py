@@ -14,9 +14,8 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import HeadcountError
 from headcount.solve.mip import SolverError, minimise
 from headcount.topdown.solve import integer_programs
-from headcount.topdown.solve.batch import NO_BOUND, violations
+from headcount.topdown.solve.batch import NO_BOUND, nest, violations
 from headcount.topdown.solve.integer_programs import clashes, round_one_to_targets, target_program
-from headcount.topdown.solve.nesting import nest
 from headcount.topdown.solve.rounding import (
     RoundingMethod,
     margin_counts,

@@ -191,11 +191,8 @@ class CellKey(ChangedTables):
         rows = entropy_rows(self._limits)
         return tuple(column_row(row, self.columns) for row in rows) if self.columns else rows
 
-    def cell_facts(self) -> Mapping[str, Any]:
-        """Largest change, means and variances by count, and the exact delta of one cell."""
-        return self._facts(self.laws)
-
     def _facts(self, laws: Sequence[ChangeLaw]) -> dict[str, Any]:
+        """Largest change, means and variances by count, and the exact delta of one cell."""
         found = facts_of(laws, cycle=self._cycle)
         if self.zeros == "balance":
             found["about_delta"] += "; that some empty cells are raised is left out of it"
@@ -336,7 +333,7 @@ class CellKey(ChangedTables):
         lost = [n for n, law in enumerate(laws) if law.mean < 0] if off.raises_zeros else []
         rows = [{v: float(p) for v, p in law.probabilities.items()} for law in laws]
         table = ChangeTable.of(rows, cycle=self._cycle, raised=max(lost, default=0))
-        return KnownChange(off=off, table=table)
+        return KnownChange(off=off, table=table, deltas=self._facts(laws)["delta_of_one_cell"])
 
     def _words(self, laws: Sequence[ChangeLaw]) -> tuple[str, ...]:
         said = [

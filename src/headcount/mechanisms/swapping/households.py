@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class HouseholdStep(PreTabular):
     needs_households = True
     keeps_households = True
     rate: Fraction
+    person_seconds: ClassVar[float | None] = None
 
     @abstractmethod
     def swap(self, households: Households, rng: np.random.Generator) -> Swapped:
@@ -77,6 +78,7 @@ class HouseholdStep(PreTabular):
             preserves=kept,
             no_bound=NO_BOUND,
             keeps_households=True,
+            person_seconds=self.person_seconds,
         )
 
     def preserves(self, domain: Domain) -> tuple[Preserved, ...]:

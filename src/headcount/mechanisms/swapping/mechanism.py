@@ -90,6 +90,7 @@ class HouseholdSwapping(HouseholdStep):
     size_noise: SizeNoise | None = None
     pseudo: PseudoUnits | None = None
     name = "swapping"
+    person_seconds = 8e-7
     presets = "headcount.mechanisms.swapping.presets"
 
     def __post_init__(self) -> None:

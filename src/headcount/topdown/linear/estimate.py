@@ -35,8 +35,7 @@ from headcount.topdown.linear.matrices import (
     pseudo_inverse,
     spanned,
 )
-from headcount.topdown.linear.noise_tree import NoiseTree
-from headcount.topdown.linear.tree import ComponentErrors, alike
+from headcount.topdown.linear.tree import ComponentErrors, NoiseTree, alike
 
 IN_MEMORY = 1 << 23
 """Numbers that are left in memory: 64 MiB."""

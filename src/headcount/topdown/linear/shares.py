@@ -37,7 +37,7 @@ from headcount.topdown.linear.matrices import (
     symmetric,
     without_rounding,
 )
-from headcount.topdown.linear.noise_tree import NoiseTree
+from headcount.topdown.linear.tree import NoiseTree
 
 
 class _EvenTree:

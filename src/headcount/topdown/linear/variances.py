@@ -30,8 +30,7 @@ from headcount.topdown.linear.matrices import (
     spanned,
     without_rounding,
 )
-from headcount.topdown.linear.noise_tree import NoiseTree
-from headcount.topdown.linear.tree import ComponentErrors, alike, given_parent
+from headcount.topdown.linear.tree import ComponentErrors, NoiseTree, alike, given_parent
 
 AREAS_AT_ONCE = 1000
 """Areas that are worked out together: each is looked at with all siblings of its parts."""

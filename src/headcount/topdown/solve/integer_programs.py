@@ -13,12 +13,15 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.topdown.solve.batch import NO_BOUND, Batch, Violation, map_parents
-from headcount.topdown.solve.nesting import (
+from headcount.topdown.solve.batch import (
+    NO_BOUND,
+    Batch,
     Partition,
+    Violation,
     bound_column,
     bounded_columns,
     locate,
+    map_parents,
     nesting,
     rank_of,
 )

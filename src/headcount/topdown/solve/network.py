@@ -29,8 +29,7 @@ import numpy as np
 
 from headcount.compiled import ZERO, kernel, njit
 from headcount.topdown.solve._paths import FAR, Array, RoundingSteps, RoundingTree, repair
-from headcount.topdown.solve.batch import BatchArrays
-from headcount.topdown.solve.nesting import ChainForest, Nesting
+from headcount.topdown.solve.batch import BatchArrays, ChainForest, Nesting
 
 SCALE = 2**30
 """A cost of 1: costs are integers, so that no path is preferred because of a float's last bit."""

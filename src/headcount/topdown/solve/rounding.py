@@ -29,9 +29,17 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.solve.mip import SolverError
-from headcount.topdown.solve.batch import Batch, Violation, map_parents, violations
+from headcount.topdown.solve.batch import (
+    Batch,
+    Partition,
+    Violation,
+    chain_forest,
+    map_parents,
+    nest,
+    nesting,
+    violations,
+)
 from headcount.topdown.solve.integer_programs import round_one, round_one_to_targets
-from headcount.topdown.solve.nesting import Partition, chain_forest, nest, nesting
 from headcount.topdown.solve.network import (
     GREEDY,
     IMPOSSIBLE,
