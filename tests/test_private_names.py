@@ -65,15 +65,15 @@ def asked_kinds(source: Path, kinds: set[str], *, besides: Sequence[str]) -> lis
     for path in sorted(source.rglob("*.py")):
         where = path.relative_to(source).as_posix()
         for node in ast.walk(ast.parse(path.read_text())):
-            asked: ast.AST | None = None
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 asked = node.args[1]
             elif isinstance(node, ast.MatchClass):
                 asked = node.cls
-            if asked is None or where.startswith(tuple(besides)):
+            else:
                 continue
             names = {one.id for one in ast.walk(asked) if isinstance(one, ast.Name)}
-            found += [f"{where}:{node.lineno}: {name}" for name in sorted(names & kinds)]
+            if not where.startswith(tuple(besides)):
+                found += [f"{where}:{asked.lineno}: {name}" for name in sorted(names & kinds)]
     return found
 
 

@@ -90,12 +90,12 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
     """
     design, counts = prepared.design, prepared.counts
     plan, not_0 = design.plan, counts.matrix.nnz
-    without_plan = design.steps if plan else (*design.steps, design.last)
-    each = [one.person_seconds for one in without_plan]
-    known = [seconds for seconds in each if seconds is not None]
-    if len(known) < len(each):
-        return None
-    records = sum(known) * int(counts.totals().sum())
+    of_person = 0.0
+    for one in (*design.steps, *(() if plan else (design.last,))):
+        if one.person_seconds is None:
+            return None
+        of_person += one.person_seconds
+    records = of_person * int(counts.totals().sum())
     if not plan:
         published = counts.geography.size(counts.geography.leaf) * counts.schema.size
         return WRITE_SECONDS + records + (0 if sparse else TABLE_SECONDS * published)
