@@ -289,13 +289,12 @@ class _Refusing:
     def __call__(self, value: Any, handler: Any) -> Any:
         if isinstance(value, Mapping):
             known = [field.name for field in _settable(self.cls)]
-            renamed: Mapping[str, str] = getattr(self.cls, "renamed", {})
             for key in value:
                 if key not in known:
                     raise self._fault(
                         place=str(key),
                         found="an unknown key",
-                        expected=renamed.get(key) or did_you_mean(key, _known_keys(self.cls)),
+                        expected=did_you_mean(key, _known_keys(self.cls)),
                     )
         try:
             return handler(value)

@@ -249,18 +249,6 @@ BAD = {
         "a dataset without a ledger",
         "ledger and dataset together",
     ),
-    "a sampler to choose": (
-        sub("out", 'out = "o"\nnoise = "table"'),
-        "run.noise",
-        "an unknown key",
-        "none: noise comes from the keyed sampler alone, so delete this key",
-    ),
-    "another sampler": (
-        sub("out", 'out = "o"\nnoise = "opendp"'),
-        "run.noise",
-        "an unknown key",
-        "none: noise comes from the keyed sampler alone, so delete this key",
-    ),
     # A name that is also a kind of mechanism or population stays in the place.
     "a prefix level named like a kind": (
         changed('columns = ["county", "tract"]', 'column = "code"\nprefixes = { counts = "x" }'),

@@ -187,18 +187,3 @@ def test_what_a_killed_writer_left_behind_is_swept(directory: RunDirectory):
         directory.finish()
         assert not [path for path in left if path.exists()]
         assert sorted(p.name for p in directory.internal.iterdir()) == ["lock", "run.json"]
-
-
-def test_noise_that_an_older_version_wrote_down_counts_as_drawn_and_is_destroyed(
-    directory: RunDirectory,
-):
-    with directory.held():
-        begin(directory)
-        recorded = directory.internal / "noise"
-        recorded.mkdir()
-        files = [recorded / name for name in (".x.npy.0123456789ab.tmp", "x.npy")]
-        for path in files:
-            path.write_text("draws")
-        assert sorted(directory.written()) == files
-        directory.finish()
-        assert sorted(p.name for p in directory.internal.iterdir()) == ["lock", "run.json"]

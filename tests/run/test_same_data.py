@@ -155,11 +155,10 @@ def test_a_copy_from_before_the_dataset_was_declared_is_older_too(town: Path):
 
 
 def test_a_note_that_knows_less_than_the_ledger_is_brought_up_to_date(town: Path):
-    """One of an earlier version, or of a run that was killed between its spend and the note."""
+    """One of a run that was killed between its spend and the note."""
     note = town / "people.csv.ledger.json"
     known = json.loads(note.read_text())
-    del known["datasets"]
-    note.write_text(json.dumps({**known, "dataset": "town"}))
+    note.write_text(json.dumps({**known, "datasets": {"town": {"spends": 0, "last_run": ""}}}))
     protect_run(write_config(town, run=LEDGER, out="second"))
     assert json.loads(note.read_text())["datasets"]["town"]["spends"] == 2
 

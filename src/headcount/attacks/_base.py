@@ -26,11 +26,6 @@ from headcount.schema import Schema
 
 NOTHING = -1
 """In a claim about people: nothing is claimed of this one."""
-RENAMED = {
-    "seconds": "'steps': limits count the work of the solver, which is the same on every machine; "
-    "1,000 steps take about a second"
-}
-"""What is said to whoever still gives a limit in seconds."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -181,8 +176,6 @@ class Attack(ABC):
     """Whether it needs every unit of the release, because it goes by sums over units."""
     leaves: ClassVar[bool] = False
     """Whether its claims are about leaf units even where the release publishes none of them."""
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys that it no longer has, each with the one to use now, in words."""
     at_least_0: ClassVar[tuple[str, ...]] = ()
     at_least_1: ClassVar[tuple[str, ...]] = ()
     """Settings that are numbers, by the smallest that they may be."""

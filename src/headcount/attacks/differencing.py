@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._base import (
-    RENAMED,
     Attack,
     ClaimedCounts,
     CountRanges,
@@ -145,7 +144,6 @@ class Difference(Attack):
     name = "differencing"
     whole = True
     leaves = True
-    renamed = RENAMED
     at_least_0 = ("largest_change", "sample", "seed")
     at_least_1 = ("steps",)
     choices = EFFORTS

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._base import (
-    RENAMED,
     Attack,
     ClaimedCounts,
     CountRanges,
@@ -88,7 +87,6 @@ class WorkOut(Attack):
 
     name = "feasible-intervals"
     whole = True
-    renamed = RENAMED
     at_least_0 = ("largest_change", "sample", "seed")
     at_least_1 = ("steps",)
     choices = EFFORTS

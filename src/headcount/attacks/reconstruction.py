@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks._base import (
-    RENAMED,
     Attack,
     ClaimedRecords,
     People,
@@ -86,7 +85,6 @@ class Reconstruct(Attack):
     """
 
     name = "reconstruction"
-    renamed = RENAMED | {"solver": "nothing: HiGHS solves what search leaves open"}
     at_least_0 = ("largest_change", "steps")
     tables: str = "sf1"
     together: str = ""

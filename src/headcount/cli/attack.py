@@ -93,8 +93,6 @@ def reconstruct(
             "about a second); beyond them the answer is not proven.",
         ),
     ] = 10_000,
-    seconds: Annotated[str | None, typer.Option(hidden=True)] = None,
-    solver: Annotated[str | None, typer.Option(hidden=True)] = None,
     largest_change: Annotated[
         int,
         typer.Option(
@@ -139,17 +137,8 @@ def reconstruct(
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
     from headcount.attacks.reconstruction import Reconstruct
-    from headcount.errors import ConfigError
     from headcount.run.attack import open_reconstruct
 
-    for name, given in (("seconds", seconds), ("solver", solver)):
-        if given is not None:
-            raise ConfigError(
-                "attack reconstruct",
-                place=f"--{name}",
-                found="an option that there is no longer",
-                expected=Reconstruct.renamed[name].replace("'steps'", "--steps"),
-            )
     attack = Reconstruct(
         tables=tables,
         together=together or "",

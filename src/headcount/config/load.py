@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from headcount.attacks import Attack
 from headcount.engines import EngineName
@@ -84,9 +84,6 @@ class RunSettings(OutputSettings):
         reuse         a run of the same steps, whose changed people are taken for more tables
     """
 
-    renamed: ClassVar[Mapping[str, str]] = {
-        "noise": "none: noise comes from the keyed sampler alone, so delete this key"
-    }
     seed: AtLeast0 | None = None
     ledger: FilePath | None = None
     dataset: str = ""
@@ -102,17 +99,6 @@ class RunSettings(OutputSettings):
                 found="a ledger without a dataset" if self.ledger else "a dataset without a ledger",
                 expected="ledger and dataset together: which ledger, and which name in it",
             )
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptRunSettings(RunSettings):
-    """``[run]`` as the directory of a run keeps it: older versions chose who draws the noise.
-
-    where
-        noise   the keyed sampler ("table"), or OpenDP, which is part of such a run's digest
-    """
-
-    noise: Literal["table", "opendp"] = "table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -358,7 +344,7 @@ def load_measures(path: Path) -> tuple[Metric | Attack, ...]:
     return tuple(one for parts in found for one in parts)
 
 
-def read_config(data: Any, *, source: str, settings: type[RunSettings] = RunSettings) -> Config:
+def read_config(data: Any, *, source: str) -> Config:
     """A config from the tables of a file; paths as they stand there."""
     if not isinstance(data, Mapping):
         raise ConfigError(source, found=shown(data), expected="a table")
@@ -367,7 +353,7 @@ def read_config(data: Any, *, source: str, settings: type[RunSettings] = RunSett
     if _given(data, "mechanism", source) == []:
         raise ConfigError(source, place="mechanism", found="none", expected="one or more")
     parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
-    run = from_table(settings, _given(data, "run", source), source=source, place="run")
+    run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
     cases = _cases(data.get("case", []), source=source)
     foreign = from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
     choice, meaning = _choice(data, source), _meaning(data, source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -124,15 +124,13 @@ class Metric(ABC):
 
     ``name`` is that of its module and of its table in a config. ``on_request`` is set where a
     metric is too slow to run unless it is asked for by name; ``order`` is its place in a report.
-    ``depends_on`` says whether the result follows from the release, from the truth, or from both,
-    ``renamed`` has keys that there are no longer, each with the one to use now, in words.
+    ``depends_on`` says whether the result follows from the release, from the truth, or from both.
     """
 
     name: ClassVar[str]
     on_request: ClassVar[bool] = False
     order: ClassVar[int] = 50
     depends_on: ClassVar[frozenset[str]] = frozenset({"release", "truth"})
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def supports(self, release: Release, truth: Truth) -> Support:

@@ -25,10 +25,6 @@ from headcount.report.model import Block, Column, Figure, KeyNumber
 from headcount.tabulate import Counts
 
 FEWEST_RUNS = 200
-RENAMED = {
-    "seconds": "'answers', the noisy answers that all runs together may draw: the same on every "
-    "machine"
-}
 _NUMBERS_AT_ONCE = 1 << 22
 
 
@@ -49,7 +45,6 @@ class Audit(Metric):
     on_request = True
     order = 45
     depends_on = frozenset()  # on the mechanism, run again
-    renamed = RENAMED
     runs: int = 4000
     answers: int = 5_000_000_000
     confidence: float = 0.95

@@ -109,11 +109,6 @@ class RunDirectory:
         return self.internal / "refused.txt"
 
     @property
-    def _recorded(self) -> Path:
-        """Draws of OpenDP, which older versions could use and had to write down."""
-        return self.internal / "noise"
-
-    @property
     def _facts(self) -> Path:
         return self.internal / FACTS
 
@@ -171,8 +166,7 @@ class RunDirectory:
 
     def written(self) -> list[Path]:
         """Files here that hold anything worked out from noise."""
-        folders = [self.release, self._recorded]
-        return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+        return list(self.release.iterdir()) if self.release.is_dir() else []
 
     def refuse_other(self, *, config_digest: str) -> None:
         """Refuse a folder that holds anything but this very run, before any data is read."""
@@ -315,13 +309,7 @@ class RunDirectory:
         try:
             cut = from_json(text)
             return str(cut[CUT_FROM])
-        except KeyError:
-            raise RunError(
-                f"{self._cut}: found no digest of the data before households were cut, because an "
-                f"older version of headcount made the run; expected one, to tell whether another "
-                f"run is on the same data (protect the data again in a new directory)"
-            ) from None
-        except (ValueError, TypeError, RecursionError):
+        except (KeyError, ValueError, TypeError, RecursionError):
             raise RunError(f"{self._cut}: found a damaged file, expected what was cut") from None
 
     def workspace(self, place: str | None, run_id: str) -> Storage:
@@ -369,10 +357,6 @@ class RunDirectory:
         """Destroy key and recorded noise: with the measurements they are the truth."""
         if self.key.exists():
             destroy_run_key(self.key)
-        for name in _names(self._recorded):
-            destroy_run_key(self._recorded / name)
-        if self._recorded.is_dir():
-            self._recorded.rmdir()
         if self.levels.is_dir():
             shutil.rmtree(self.levels)
         remove_left_behind(self.internal)

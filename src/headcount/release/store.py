@@ -57,9 +57,6 @@ from headcount.typed import from_table, given
 if TYPE_CHECKING:
     import pyarrow as pa
 
-OLDER_COUNT = "count"
-"""What older versions called the column of counts."""
-
 
 def _read_rows(path: Path, level: str, schema: Schema, geography: Geography) -> LevelTable:
     """The sparse table of a Parquet file with a row for each count that is not zero.
@@ -73,18 +70,17 @@ def _read_rows(path: Path, level: str, schema: Schema, geography: Geography) -> 
         scratch_file() as cells,
         scratch_file() as values,
     ):
-        count = COUNT if COUNT in file.schema_arrow.names else OLDER_COUNT
-        kind = file.schema_arrow.field(count).type.to_pandas_dtype()
+        kind = file.schema_arrow.field(COUNT).type.to_pandas_dtype()
         held = np.zeros(geography.size(level), dtype=np.int64)
         places = _Places(geography.units[geography.depth(level)], path)
         for group in range(file.num_row_groups):
-            rows = file.read_row_group(group, columns=[level, *schema.names, count])
+            rows = file.read_row_group(group, columns=[level, *schema.names, COUNT])
             for batch in rows.to_batches():
                 unit = places.of(batch.column(level))
                 first, last = (int(unit[0]), int(unit[-1])) if len(unit) else (0, -1)
                 held[first : last + 1] += np.bincount(unit - first)
                 append(cells, _cell(batch, schema), np.int32)
-                append(values, batch.column(count).to_numpy(), kind)
+                append(values, batch.column(COUNT).to_numpy(), kind)
         start = np.concatenate([[0], np.cumsum(held)])
         found = mapped(cells, np.int32), mapped(values, kind)
     return sparse_counts(start, *found, cells=schema.size)
@@ -401,7 +397,7 @@ def _from_rows(
     if level != geography.levels[0]:
         unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
-    count = frame[COUNT if COUNT in frame.columns else OLDER_COUNT].to_numpy()
+    count = frame[COUNT].to_numpy()
     if not sparse:
         full = np.zeros(shape, dtype=count.dtype)
         full[unit, cell] = count

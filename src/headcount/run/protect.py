@@ -14,7 +14,6 @@ from typing import Any
 from headcount.config.load import (
     NO_FACTS,
     Config,
-    KeptRunSettings,
     config_digest,
     config_to_json,
     load_config,
@@ -402,7 +401,7 @@ def kept_config(directory: RunDirectory) -> Config:
                 f"estimate), which has no data and spent nothing, expected one made by headcount "
                 f"protect"
             )
-        return read_config(tables, source=str(kept), settings=KeptRunSettings)
+        return read_config(tables, source=str(kept))
     except ValueError:
         raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
     except ConfigError as error:
@@ -581,13 +580,12 @@ def _read_note(place: Path) -> _LedgerNote | None:
         return None
     try:
         known = from_json(place.read_text(encoding="utf-8"))
-        datasets = known.get("datasets") or {str(known["dataset"]): known}  # of an earlier version
         return _LedgerNote(
             str(known["ledger"]),
             str(known["identity"]),
             {
                 str(name): _Spends(int(one.get("spends", 0)), str(one.get("last_run", "")))
-                for name, one in datasets.items()
+                for name, one in known["datasets"].items()
             },
         )
     except (ValueError, TypeError, AttributeError, KeyError):

@@ -144,7 +144,6 @@ class _ReleaseAgain:
         tables = _tables(kept_config(directory))
         out = directory.path.with_name(directory.path.name + AGAIN)
         tables["run"]["out"] = str(out)
-        tables["run"].pop("noise", None)  # a key of older versions
         here = _from(tables, root=root, beside=beside)
         return cls(f"{name}.toml", out.relative_to(root).as_posix(), to_toml(here))
 
