@@ -157,11 +157,16 @@ PERTURBATION = _Phrase("PerturbationFile", Word("file", _file_name), "sha256")
 LIMITS = _Phrase("PerturbationLimits", "largest", "variance", "blocked", "stay", "monotone")
 """Of a perturbation table, in the words of a file of keys."""
 
+STEP = _Phrase("Step", "at", *unless(base=1, value=None))
+STEPS = (*unless(each(STEP), steps=()), *unless(halves="up"))
 COARSENED = _Phrase(
     "CoarsenedTable",
     *("by", "at"),
     *unless(mapped, joined=(), bins=()),
-    Word("show", _Phrase("Show", "base")),
+    Word(
+        "show",
+        _Phrase("Show", "base", *unless(each(STEP), steps=()), *unless(halves="up", below=0)),
+    ),
 )
 AUDIT = _Phrase("AuditLimits", "known", "secret", "proven", "non_majority", "insiders")
 
@@ -219,6 +224,7 @@ METHODS = {
         *CHANGED_TABLES,
         *unless(base=3, how="random", small_only=False, below=0, withhold_zeros=True, areas=0),
         *unless(largest=None, optimal=False),
+        *STEPS,
     ),
     "topdown": _Phrase(
         "TopDown",

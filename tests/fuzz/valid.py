@@ -447,8 +447,12 @@ def _cell_key(home: Path, random: Random, domain: Domain, unit: UnitOfPrivacy) -
 
 
 def _rounding(home: Path, random: Random, domain: Domain, unit: UnitOfPrivacy) -> str:
+    own = f'name = "rounding"\n{_own_tables(random, domain)}'
+    if random.random() < 0.2:
+        preset = random.choice(["us-drb-2019", "us-special-2004", "ons-10-5", "statcan-2011"])
+        return f'{own}\npreset = "{preset}"'
     how = random.choice(["random", "fixed", "nearest", "midpoint", "controlled", "small-counts"])
-    said = [f'name = "rounding"\n{_own_tables(random, domain)}\nhow = "{how}"']
+    said = [f'{own}\nhow = "{how}"']
     said.append(f"base = {random.choice([2, 3, 5, 10, 1000])}")
     if how in ("random", "fixed", "nearest") and random.random() < 0.3:
         said.append(random.choice(["below = 3", "small_only = true", "areas = 10"]))

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from headcount.domain import Domain
 from headcount.geography import Geography
-from headcount.mechanisms.coarsening.check_witnesses import areas_again
+from headcount.mechanisms.coarsening.check_witnesses import areas_again, shown_as
 from headcount.mechanisms.coarsening.mechanism import Coarsening
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
@@ -96,12 +96,14 @@ class Scene:
             order = list(dict.fromkeys(labels))
             to = np.array([[int(one == label) for one in labels] for label in order])
             y = np.moveaxis(np.tensordot(to, y, axes=(1, axis)), 0, axis)
-        if table.show.base == 1:
+        show, sums = table.show, []
+        if show.base == 1 and not show.steps:
             return y.tolist()
-        base, sums = table.show.base, []
+        step = [(one.at, one.base, one.value) for one in show.steps] or [(0, show.base, None)]
+        rule = {"steps": step, "halves": show.halves, "below": show.below}
         for mask in range(1 << (y.ndim - 1)):
             axes = tuple(n + 1 for n in range(y.ndim - 1) if mask >> n & 1)
-            sums.append(((y.sum(axis=axes) + base // 2) // base * base).tolist())
+            sums.append([shown_as(one, rule) for one in y.sum(axis=axes).ravel().tolist()])
         return sums
 
     def classes(self, people: int) -> list[list[Population]]:

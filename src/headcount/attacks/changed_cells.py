@@ -34,8 +34,7 @@ from headcount.attacks.intervals import UNKNOWN, Contradiction, among, tighten
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import TablesRelease
-from headcount.release.changed import Off
-from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.release.published import PublishedCells, by_name
 from headcount.tabulate.additive import Additive
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
@@ -45,9 +44,6 @@ Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
 
 INFORMED, UNINFORMED = "informed", "uninformed"
 """Two attackers: one who has read how counts are changed, and one who has the release alone."""
-
-EXACT = Off(down=0, up=0, zero_hides=0)
-"""What is known of a table whose counts were not changed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,7 +67,7 @@ class ChangedCells:
         low = np.zeros(self.linked.additive.size, dtype=np.int64)
         high = np.full(self.linked.additive.size, UNKNOWN)
         for where, number in self.linked.number.items():
-            least, most = _ends_of(self.published[where], largest)
+            least, most = self.published[where].ends(unknown=UNKNOWN, largest=largest)
             np.maximum.at(low, number, least)
             np.minimum.at(high, number, most)
         return low, high
@@ -99,7 +95,7 @@ class ChangedCells:
         """Cells that are published as they are, by what the tables say of themselves."""
         found = np.zeros(self.linked.additive.size, dtype=bool)
         for where, number in self.linked.number.items():
-            low, high = _ends_of(replace(self.published[where], known=None), None)
+            low, high = replace(self.published[where], known=None).ends(unknown=UNKNOWN)
             found[number[low == high]] = True
         return found
 
@@ -178,23 +174,6 @@ def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]
     return replace(linked, crossed=kept)
 
 
-def _ends_of(one: PublishedCells, largest: int | None) -> Ends:
-    """The smallest and the largest count that may be behind each cell of a table.
-
-    ``largest`` is the largest change where neither the release says it nor the attacker has read
-    the settings; None if nothing is known.
-    """
-    off = one.off or EXACT
-    if one.known is not None:
-        off = one.known.off
-    elif off.down is None and largest is not None:
-        off = replace(off, down=largest, up=largest, zero_hides=largest)
-    cells, rule = one.cells, one.known or off
-    low, high = rule.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
-    most = UNKNOWN if off.withheld_below is None else off.withheld_below - 1
-    return np.where(one.withheld, one.holds, low), np.where(one.withheld, most, high)
-
-
 def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
     """Whether it is not known of some table how far its counts may be off."""
     return hides_a_change(one for some in cells for one in some.published.values())
@@ -202,7 +181,7 @@ def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
 
 def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
     """Whether neither the tables nor the settings say how far the counts of one may be off."""
-    return any(one.off is not None and one.off.down is None and one.known is None for one in tables)
+    return any(one.off is not None and not one.off.told and one.known is None for one in tables)
 
 
 def least_changes(
@@ -361,6 +340,6 @@ def _with_ends(
     one: PublishedCells, ends: Mapping[tuple[str, str], Ends], largest: int | None
 ) -> NarrowedCells:
     # A table whose groups overlap has no sums that could narrow it.
-    low, high = ends.get((one.name, one.level)) or _ends_of(one, largest)
+    low, high = ends.get((one.name, one.level)) or one.ends(unknown=UNKNOWN, largest=largest)
     own = {field.name: getattr(one, field.name) for field in fields(one)}
     return NarrowedCells(**own, low=low, high=high)

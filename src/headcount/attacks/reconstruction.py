@@ -264,7 +264,7 @@ def read_changed(release: Release, largest_change: int, knows_settings: bool) ->
 def settings_tell_more(release: Release) -> bool:
     """Whether an adversary was given settings of changes that the release does not say."""
     return isinstance(release, TablesRelease) and any(
-        one.known is not None and one.off is not None and one.off.down is None
+        one.known is not None and one.off is not None and not one.off.told
         for one in release.published
     )
 

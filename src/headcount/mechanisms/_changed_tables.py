@@ -43,6 +43,7 @@ from headcount.schema.schema import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
+from headcount.typed import PRESET, from_table
 
 R = TypeVar("R")
 
@@ -80,6 +81,11 @@ class ChangedTables(TableMethod):
         self.refuse_names()
         if self.keys is not None:
             object.__setattr__(self, "keys", Path(self.keys))
+
+    @classmethod
+    def from_preset(cls, preset: str, **keys: Any) -> Self:
+        """With the settings of a preset, but for the keys that are given."""
+        return from_table(cls, {PRESET: preset, **keys}, source=cls.name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.said()})"

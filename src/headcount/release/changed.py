@@ -13,14 +13,16 @@ gives them to the attacker. They are settings, never counts, and are never writt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Floats, Ints
 from headcount.errors import ConfigError
+from headcount.fields import AtLeast0, AtLeast1
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -126,6 +128,118 @@ class KnownChange:
         )
 
 
+_LAST = 1 << 62
+"""Above every count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """How counts from ``at`` on are shown, up to the next step.
+
+    where
+        base    the nearest multiple of it; 1 shows them as they are
+        value   all of them as this number instead
+    """
+
+    at: AtLeast0
+    base: AtLeast1 = 1
+    value: AtLeast0 | None = None
+
+    def __post_init__(self) -> None:
+        if self.value is not None and self.base != 1:
+            found = f"a base of {self.base} and a value of {self.value}"
+            raise ConfigError("steps", place=f"at {self.at}", found=found, expected="one of them")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Rounding whose base grows with the count: a function of the count alone.
+
+    where
+        steps    in the order of their first counts; counts below the first are shown as they are
+        halves   where two multiples are as near: the upper one ("up"), or the even one ("even")
+        below    smaller counts are not shown, but for 0 where it is
+    """
+
+    steps: tuple[Step, ...]
+    halves: Literal["up", "even"] = "up"
+    below: AtLeast0 = 0
+
+    def __post_init__(self) -> None:
+        starts = [one.at for one in self.steps]
+        if not starts or any(one >= other for one, other in pairwise(starts)):
+            expected = "one or more, each from a larger count (at) than the one before"
+            raise ConfigError("steps", found=f"steps from {starts}", expected=expected)
+        whole = replace(self, below=0) if self.below else self
+        for at in starts[starts[0] == 0 :]:
+            before, after = whole.shown(np.array([at - 1, at])).tolist()
+            if before > after:
+                found = f"{at - 1} shown as {before}, and {at} as {after}"
+                raise ConfigError("steps", found=found, expected="larger counts shown as no less")
+
+    @property
+    def spans(self) -> list[tuple[int, int, Step]]:
+        """Each step with its first and last count that are shown; small ones as they are too."""
+        every = [Step(at=0), *self.steps] if self.steps[0].at else list(self.steps)
+        ends = [*(one.at for one in every[1:]), _LAST]
+        spans = [
+            (max(one.at, self.below), end - 1, one) for one, end in zip(every, ends, strict=True)
+        ]
+        return [(first, last, one) for first, last, one in spans if first <= last]
+
+    @property
+    def words(self) -> str:
+        """The same for people."""
+        said = []
+        for first, last, step in self.spans:
+            here = str(first) if first == last else f"{first:,} to {last:,}"
+            here = f"{first:,} and more" if last == _LAST - 1 else here
+            how = f"the nearest multiple of {step.base:,}" if step.base > 1 else "as it is"
+            said.append(f"{here}: {how if step.value is None else step.value}")
+        halves = "the upper" if self.halves == "up" else "the even"
+        return f"{'; '.join(said)}; where two multiples are as near, {halves} one"
+
+    def shown(self, counts: Ints) -> Ints:
+        """What each count is shown as."""
+        found = np.zeros_like(counts)
+        for first, last, step in self.spans:
+            here = (counts >= first) & (counts <= last)
+            if step.value is not None:
+                found[here] = step.value
+                continue
+            whole, rest = np.divmod(counts[here], step.base)
+            half = 2 * rest == step.base
+            up = (2 * rest > step.base) | (half & ((self.halves == "up") | (whole % 2 == 1)))
+            found[here] = (whole + up) * step.base
+        return found
+
+    def ends(self, value: Ints, *, unknown: int) -> Ends:
+        """The smallest and the largest count that is shown as each value, of all steps together.
+
+        A value that no count is shown as is not of these steps: of it nothing is said.
+        """
+        low, high = np.full_like(value, _LAST), np.full_like(value, -1)
+        for first, last, step in self.spans:
+            if step.value is not None:
+                fits, least, most = value == step.value, value * 0 + first, value * 0 + last
+            else:
+                half, odd = divmod(step.base, 2)
+                # Of an even base a count may be as near to two multiples: which of them has it?
+                even = value // step.base % 2 == 0
+                lower, upper = (even, even) if self.halves == "even" else (True, False)
+                tied = step.base > 1 and not odd
+                fits = value % step.base == 0
+                least = np.maximum(value - half + (tied & ~np.asarray(lower)), first)
+                most = np.minimum(value + half - (tied & ~np.asarray(upper)), last)
+            fits &= least <= most
+            low = np.where(fits, np.minimum(low, least), low)
+            high = np.where(fits, np.maximum(high, most), high)
+        if self.below:
+            low, high = np.where(value == 0, 0, low), np.where(value == 0, 0, high)
+        none = high < 0
+        return np.where(none, 0, low), np.where(none, unknown, np.minimum(high, unknown))
+
+
 CHANGED = "changed"
 """The kind of rules under which counts are changed, in files."""
 
@@ -145,6 +259,7 @@ class Off:
                         them than their detail says
         multiples_of    every value is a multiple of this; 1 if any number can be one
         withheld_below  what a withheld cell holds is less than this; None if nothing is said
+        steps           how counts are shown; they say of each value all that there is to say
     """
 
     down: int | None = None
@@ -156,6 +271,7 @@ class Off:
     sums: bool = False
     multiples_of: int = 1
     withheld_below: int | None = None
+    steps: Steps | None = None
 
     def __post_init__(self) -> None:
         for place in ("down", "up", "zero_hides", "exact_above", "withheld_below"):
@@ -167,6 +283,11 @@ class Off:
                 "off", place="multiples_of", found=str(self.multiples_of), expected="1 or more"
             )
 
+    @property
+    def told(self) -> bool:
+        """Whether anything is said of how far below a value the count may be."""
+        return self.down is not None or self.steps is not None
+
     def ends(self, value: Ints, *, inner: Flags, total: Flags, unknown: int) -> Ends:
         """The smallest and the largest count that may be behind each value (units x cells).
 
@@ -175,6 +296,10 @@ class Off:
             total     which cell is the table's total
             unknown   stands for an upper end of which nothing is said
         """
+        if self.steps is not None:
+            low, high = self.steps.ends(value, unknown=unknown)
+            as_it_is = total & self.exact_totals
+            return np.where(as_it_is, value, low), np.where(as_it_is, value, high)
         least = 0 if self.raises_zeros else 1
         low = np.where(value > 0, least, 0)
         if self.down is not None:
@@ -227,9 +352,15 @@ def change_rules_from_json(data: Mapping[str, Any]) -> ChangeRules:
 
 def off_to_json(off: Off) -> dict[str, Any]:
     """What is said of values, as JSON."""
-    return asdict(off)
+    said = asdict(off)
+    if off.steps is None:  # as releases said it before there were steps
+        del said["steps"]
+    return said
 
 
 def off_from_json(data: Mapping[str, Any]) -> Off:
     """What ``off_to_json`` wrote."""
-    return Off(**data)
+    if (said := data.get("steps")) is None:
+        return Off(**data)
+    steps = Steps(**{**said, "steps": tuple(Step(**one) for one in said["steps"])})
+    return Off(**{**data, "steps": steps})

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Ends, Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
@@ -140,6 +140,24 @@ class PublishedCells:
     def name(self) -> str:
         """The table's name."""
         return self.cells.table.name
+
+    def ends(self, *, unknown: int, largest: int | None = None) -> Ends:
+        """The smallest and the largest count that may be behind each cell (units x cells).
+
+        where
+            unknown   stands for an upper end of which nothing is said
+            largest   the largest change where neither the release says it nor ``known``; None if
+                      nothing is known
+        """
+        off = self.off or Off(down=0, up=0, zero_hides=self.zero_hides, exact_totals=True)
+        if self.known is not None:
+            off = self.known.off
+        elif not off.told and largest is not None:
+            off = replace(off, down=largest, up=largest, zero_hides=largest)
+        cells, rule = self.cells, self.known or off
+        low, high = rule.ends(self.value, inner=cells.inner, total=is_total(cells), unknown=unknown)
+        most = unknown if off.withheld_below is None else off.withheld_below - 1
+        return np.where(self.withheld, self.holds, low), np.where(self.withheld, most, high)
 
     def of_units(self, units: Ints) -> Self:
         """The same table of some units of its level, in this order."""

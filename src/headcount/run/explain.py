@@ -598,7 +598,9 @@ def _tables_off(release: TablesRelease) -> str:
         said = f"Table {one.name}, {one.level}: {one.value.size:,} counts"
         if gone:
             said += f", {gone:,} of them withheld"
-        if one.off is not None and (one.off.down is not None or one.off.up is not None):
+        if one.off is not None and one.off.steps is not None:
+            said += "; the rule above says which counts each number may stand for"
+        elif one.off is not None and (one.off.down is not None or one.off.up is not None):
             ends = [
                 f"{number:,} {word}"
                 for number, word in ((one.off.down, "lower"), (one.off.up, "higher"))

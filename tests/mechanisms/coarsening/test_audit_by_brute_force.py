@@ -11,6 +11,7 @@ import pytest
 from headcount.mechanisms.coarsening.audit import NOT_PROVEN, OPEN, PROVEN, UNDECIDED
 from headcount.mechanisms.coarsening.mechanism import Coarsening
 from headcount.mechanisms.coarsening.worlds import Worlds
+from headcount.release.changed import Step
 from tests.support.coarsening_worlds import Population, Scene
 
 SIMPLE = (("k", 2), ("s", 2))
@@ -25,9 +26,18 @@ def method(ladder: tuple[int | str, ...] = (), audit: Any = KNOWN, **named: Any)
     return Coarsening(ladder=ladder, audit=audit, tables=tables(**named))
 
 
-def rounded(base: int, at: int | str, by: tuple[str, ...] = ("s",), **named: Any) -> Coarsening:
-    more: Any = {"r": {"by": by, "at": at, "show": {"base": base}}}
+def shown(show: Any, at: int | str, by: tuple[str, ...] = ("s",), **named: Any) -> Coarsening:
+    more: Any = {"r": {"by": by, "at": at, "show": show}}
     return Coarsening(ladder=(), audit=KNOWN, tables={**tables(**named), **more})
+
+
+def rounded(base: int, at: int | str, by: tuple[str, ...] = ("s",), **named: Any) -> Coarsening:
+    return shown({"base": base}, at, by, **named)
+
+
+RANGES: Any = {"below": 3, "steps": [Step(at=0, base=1), Step(at=4, base=2)], "halves": "even"}
+OF_AREAS: Any = {"r": {"by": ("s",), "at": 2, "show": RANGES}}
+ranges_of_areas = Coarsening(ladder=(2,), audit=KNOWN, tables=OF_AREAS)
 
 
 JOINED: Any = {"by": ("k", "s"), "joined": {"s": {"few": ["s1", "s2"]}}}
@@ -103,6 +113,25 @@ SCENES = {
     ),
     "rounded to 3": (Scene(2, SIMPLE, rounded(3, "block")), 6),
     "rounded to 3, crossed": (Scene(2, SIMPLE, rounded(3, "block", ("k", "s"))), 5),
+    "as of special tabulations": (Scene(2, SIMPLE, shown({"rule": "us-special-2004"}, "block")), 6),
+    "as of special tabulations, crossed, beside a sum": (
+        Scene(
+            2,
+            SIMPLE,
+            shown({"rule": "us-special-2004"}, "whole", ("k", "s"), s=(("s",), "block")),
+        ),
+        6,
+    ),
+    "fewer than 3 as a range, else by steps": (
+        Scene(2, SIMPLE, shown(RANGES, "block", s=(("s",), "whole"))),
+        6,
+    ),
+    "three blocks, ranges, areas by totals": (
+        Scene(3, (("k", 1), ("s", 3)), ranges_of_areas),
+        6,
+    ),
+    "twelve cells": (Scene(3, SIMPLE, method((2,), s=(("s",), "block"), x=(("k", "s"), 2))), 6),
+    "twelve cells, three secrets": (Scene(2, (("k", 2), ("s", 3)), BOTH), 6),
     "rounded to 5 beside a sum": (Scene(2, SIMPLE, rounded(5, "block", s=(("s",), "whole"))), 6),
 }
 SOME = 150

@@ -21,7 +21,7 @@ from headcount.mechanisms import Sampling, protect
 from headcount.mechanisms.coarsening.areas import ladder
 from headcount.mechanisms.coarsening.check_witnesses import areas_again, check
 from headcount.mechanisms.coarsening.mechanism import Coarsening
-from headcount.mechanisms.coarsening.settings import CoarsenedTable, PublicSizes
+from headcount.mechanisms.coarsening.settings import CoarsenedTable, PublicSizes, Show
 from headcount.release import Release
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run
@@ -336,6 +336,46 @@ def test_a_run_by_public_numbers_is_checked_too(tmp_path):
     faults, _ = check(run := protect_run(config))
     assert faults == []
     assert not (run / "release" / "totals@block.parquet").exists()
+
+
+def test_a_run_with_ranges_is_checked_too(tmp_path):
+    """Counts below 15 as a range, others by steps: the checker rounds for itself."""
+    config = make(tmp_path)
+    rule = 'show = { rule = "us-drb-2019" }'
+    config.write_text(config.read_text().replace("show = { base = 5 }", rule))
+    assert rule in config.read_text()
+    faults, _ = check(run := protect_run(config))
+    assert faults == []
+    release = read_release(run / "release").as_tables()
+    (one,) = (one for one in release.published if (one.name, one.level) == ("rounded", "whole"))
+    assert one.off is not None
+    assert one.off.steps is not None
+    low, high = one.ends(unknown=1 << 40)
+    assert (low[one.withheld].tolist(), set(high[one.withheld].tolist()) - {14}) == (
+        [0] * int(one.withheld.sum()),
+        set(),
+    )
+    table = run / "release" / "rounded@areas-tract.parquet"
+    read = pl.read_parquet(table)
+    more = read.with_columns(n=pl.when(pl.col("n") == read["n"][0]).then(0).otherwise("n"))
+    more.write_parquet(table)
+    assert any("the truth does not give" in fault for fault in check(run)[0])
+
+
+def test_a_way_to_show_is_one_of_two():
+    with pytest.raises(ConfigError, match="a base of 5, and steps, expected one of them"):
+        Show(base=5, rule="us-drb-2019")
+    with pytest.raises(ConfigError, match="rounds in another way, expected steps"):
+        Show(rule="statcan-2011")
+
+
+def test_the_checker_stays_short():
+    """Whoever doubts the audit reads the program that checks it."""
+    from headcount.mechanisms.coarsening import check_witnesses
+
+    lines = Path(str(check_witnesses.__file__)).read_text().splitlines()
+    assert len(lines) <= 250
+    assert not [one for one in lines if "import" in one and "headcount" in one.split("import")[0]]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

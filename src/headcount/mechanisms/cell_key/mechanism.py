@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -52,7 +52,6 @@ from headcount.release.changed import ChangeTable, KnownChange, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
-from headcount.typed import PRESET, from_table
 
 TableRule = Literal["entropy", "10-5"]
 Zeros = Literal["stay", "balance"]
@@ -157,11 +156,6 @@ class CellKey(ChangedTables):
             stay=self.stay,
             monotone=self.monotone,
         )
-
-    @classmethod
-    def from_preset(cls, name: str, **keys: Any) -> Self:
-        """With the settings of a preset, but for the keys that are given."""
-        return from_table(cls, {PRESET: name, **keys}, source="cell-key")
 
     @property
     def way(self) -> str:

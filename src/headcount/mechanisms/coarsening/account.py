@@ -31,7 +31,17 @@ def write_account(
     """The audit as a summary and as files that another program can check."""
     assert method.audit is not None
     make_folder(folder)
-    tables = [{"name": name, "base": one.show.base} for name, one in method.wanted]
+    tables = [
+        {
+            "name": name,
+            "below": one.show.below,
+            "halves": one.show.halves,
+            "steps": [(step.at, step.base, step.value) for step in one.show.how.steps]
+            if one.show.how
+            else [],
+        }
+        for name, one in method.wanted
+    ]
     summary: dict[str, Any] = {
         "ladder": list(method.ladder),
         "level": worlds.level,

@@ -2,9 +2,9 @@
 
     python -m headcount.mechanisms.coarsening.check_witnesses RUN
 
-It asks of every population that is said to fit: are its numbers whole and not negative, does it
-give every published number and all people of each key, does it show what it is said to show? The
-rule for areas is run again, and every statement called "not proven" must have a witness.
+Of every population that is said to fit: are its numbers whole and not negative, does it give all
+published numbers and all people of each key, does it show what it is said to? The rule for areas is
+run again, and every "not proven" must have such a witness.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import polars as pl
 
 Row = dict[str, str]
 World = Counter[tuple[str, str]]
+EXACT = {"below": 0, "halves": "up", "steps": []}
 
 
 class Said(NamedTuple):
@@ -39,7 +40,7 @@ def check(run: Path) -> tuple[list[str], str]:
     """What is wrong with the witnesses of a run, and what was checked."""
     folder = run / "internal" / "coarsening"
     told = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
-    faults = list[str]()
+    faults: list[str] = []
     levels, unit_of = check_areas(run, folder, told, faults)
     combos = {one["combination"]: one for one in rows(folder / "combinations.csv")}
     for what, names in (("key", told["known"]), ("secret", told["secret"])):
@@ -117,11 +118,10 @@ def joined(leaves: list[Row], level: str, area: list[int], least: int) -> list[i
     """Neighbours within units joined until all have enough; the rest goes to the last."""
     runs: list[list[Any]] = []
     for i, leaf in enumerate(leaves):
-        if i and area[i] == area[i - 1]:
-            runs[-1][0].append(i)
-            runs[-1][1] += int(leaf["size"])
-        else:
-            runs.append([[i], int(leaf["size"]), not i or leaves[i - 1][level] != leaf[level]])
+        if not i or area[i] != area[i - 1]:
+            runs.append([[], 0, not i or leaves[i - 1][level] != leaf[level]])
+        runs[-1][0].append(i)
+        runs[-1][1] += int(leaf["size"])
     made: list[list[Any]] = []
     for members, size, opens in [*runs, [[], 0, True]]:
         if opens and len(made) > 1 and made[-1][1] < least and not made[-1][2]:
@@ -147,26 +147,23 @@ def is_population(world: World, truth: World, combos: dict[str, Row]) -> bool:
 
 
 def published(run: Path, told: Any) -> Iterator[tuple[Any, ...]]:
-    """Each table of the release: its name and level, the group of each level, base, cells."""
+    """Each table of the release: name and level, the group of each level, how shown, cells."""
     domain = json.loads((run / "release" / "manifest.json").read_text(encoding="utf-8"))["domain"]
-    bases = {one["name"]: one["base"] for one in told["tables"]}
     of = {name: dict(zip(levels, levels, strict=True)) for name, levels in domain["attributes"]}
-    for one in domain["tables"]:
-        table, axes = one["table"], dict[str, Row]()
+    for made in domain["tables"]:
+        table, level, axes = made["table"], made["level"], dict[str, Row]()
         for name, _ in table["axes"]:
             axes[name] = dict(of[name])
             for label, levels in dict(table.get("joined", ())).get(name, ()):
                 axes[name].update(dict.fromkeys(levels, label))
-        stem = f"{run}/release/{table['name']}@{one['level']}"
-        parquet = Path(f"{stem}.parquet")
-        text = partial(pl.read_csv, infer_schema=False)
-        read = pl.read_parquet(parquet) if parquet.exists() else text(f"{stem}.csv")
+        path = run / "release" / f"{table['name']}@{level}.parquet"
+        text = partial(pl.read_csv, path.with_suffix(".csv"), infer_schema=False)
+        read = (pl.read_parquet(path) if path.exists() else text()).cast({"n": pl.Int64})
         totals = {name: read[name][0] for name in axes}  # the total stands first
-        cells = {
-            (row["unit"], tuple(row[name] for name in axes)): int(row["n"])
-            for row in read.iter_rows(named=True)
-        }
-        yield table["name"], one["level"], axes, totals, bases.get(table["name"], 1), cells
+        where = read.select("unit", *axes).rows()
+        cells = {(one[0], one[1:]): n for one, n in zip(where, read["n"], strict=True)}
+        show = next((it for it in told["tables"] if it["name"] == table["name"]), EXACT)
+        yield table["name"], level, axes, totals, show, cells
 
 
 def check_table(
@@ -174,14 +171,12 @@ def check_table(
 ) -> None:
     """Add every world up to every cell of a table."""
     combos, truth, worlds, bad, faults = said
-    name, level, axes, totals, base, cells = table
+    name, level, axes, totals, show, cells = table
     if levels.index(level) < levels.index(told["level"]):
         if not set(axes) <= set(told["known"]):
             faults.append(f"{name} at {level}: below the areas of the audit")
         return  # of keys alone, which every world has in common
     unit = {area: one[level] for area, one in unit_of.items()}
-    if level == levels[-1]:
-        unit = dict.fromkeys(unit_of, next(iter(cells))[0])
     for mask in range(1 << len(axes)):
         summed = [name for number, name in enumerate(axes) if mask >> number & 1]
         group = {
@@ -194,22 +189,27 @@ def check_table(
         true: Counter[Any] = Counter()
         for (area, combination), n in truth.items():
             true[unit[area], group[combination]] += n
-        shown = {one for one in cells if one[1] in set(group.values())}
-        if not all(stands_for(cells.get(one, 0), true[one], base) for one in shown | set(true)):
+        every = {*true, *(one for one in cells if one[1] in set(group.values()))}
+        if any(shown_as(true[one], show) != cells.get(one, 0) for one in every):
             faults.append(f"{name} at {level}: the truth does not give all of its numbers")
         # Sums of exact numbers follow from the detail, which no world may change.
-        for number, world in worlds.items() if not summed or base > 1 else ():
+        for number, world in worlds.items() if not summed or show["steps"] else ():
             moved: Counter[Any] = Counter()
             for (area, combination), change in world.items():
                 moved[unit[area], group.get(combination)] += change
             for cell, change in moved.items():
-                if change and not stands_for(cells.get(cell, 0), true[cell] + change, base):
+                if change and shown_as(true[cell] + change, show) != cells.get(cell, 0):
                     bad.add(number)
 
 
-def stands_for(value: int, count: int, base: int) -> bool:
-    """Whether a count is shown as this value: itself, or the nearest multiple, halves up."""
-    return value == (count if base == 1 else (count + base // 2) // base * base)
+def shown_as(count: int, show: Any) -> int | None:
+    """What a count is shown as by the steps of a table; None where it is too small."""
+    if count < show["below"]:
+        return None
+    base, value = [(1, None), *(one[1:] for one in show["steps"] if one[0] <= count)][-1]
+    whole, rest = divmod(count, base)
+    up = 2 * rest > base or (2 * rest == base and (show["halves"] == "up" or whole % 2 == 1))
+    return int((whole + up) * base) if value is None else int(value)
 
 
 def check_statements(statements: list[Row], said: Said) -> str:
@@ -235,8 +235,7 @@ def check_statements(statements: list[Row], said: Said) -> str:
             held[secret[number]] += truth[area, number] + world[area, number]
         if own != "-1":
             held[own] -= 1  # who knows himself asks of the others
-        others = sum(n for who, n in held.items() if who != one["secret"])
-        if others < 1 or min(held.values()) < 0:
+        if min(held.values()) < 0 or not any(n for who, n in held.items() if who != one["secret"]):
             faults.append(f"{area}, key {key}: witness {one['witness']} does not show it")
     missing = {(area, combos[one]["key"]) for (area, one), n in truth.items() if n} - asked
     if missing:

@@ -39,7 +39,6 @@ from headcount.mechanisms.coarsening.settings import (
     said,
 )
 from headcount.mechanisms.coarsening.worlds import Worlds, worlds_of
-from headcount.mechanisms.rounding.cells import CellRule, How, round_cells
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release import TablesRelease
@@ -354,12 +353,11 @@ class CoarseningDesign(TablesDesign):
             show = self.shows[cells.table.name]
             for level in cells.table.published_at(places):
                 here = at.setdefault(level, laid.at(level))
-                value = table_values(here, cells)
-                if show.base > 1:
-                    value = round_cells(value, CellRule(base=show.base, how=How.NEAREST))
-                nothing = np.zeros(value.shape, dtype=bool)
+                true = table_values(here, cells)
+                gone = true < show.below
+                value = true if show.how is None else np.where(gone, 0, show.how.shown(true))
                 yield PublishedCells(
-                    cells=cells, level=level, value=value, withheld=nothing, off=show.off
+                    cells=cells, level=level, value=value, withheld=gone, off=show.off
                 )
 
     def audited(self, counts: Counts) -> tuple[Worlds, Audit] | None:

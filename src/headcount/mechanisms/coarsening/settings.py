@@ -7,35 +7,68 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, did_you_mean, near_name
-from headcount.fields import AtLeast1, FilePath, Named, Rate
+from headcount.fields import AtLeast0, AtLeast1, FilePath, Named, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._own_tables import NOTHING, GroupsTable, Keyed, frozen, plain
-from headcount.release.changed import Off
+from headcount.mechanisms.rounding.mechanism import Rounding
+from headcount.release.changed import Off, Step, Steps
 from headcount.schema.schema import BinsField
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    """How numbers of a table are shown; a base of 1 shows them as they are.
+    """How numbers of a table are shown; as they are, unless something else is said.
 
     where
-        base   the nearest multiple of it, halves up
+        base     the nearest multiple of it, halves up
+        rule     the name of a preset of rounding by steps, such as "us-drb-2019", in its place
+        steps    steps of one's own, as of rounding (``Rounding``), with ``halves``
+        below    smaller counts are not shown, 0 neither
     """
 
     base: AtLeast1 = 1
+    rule: str = ""
+    steps: tuple[Step, ...] = ()
+    halves: Literal["up", "even"] = "up"
+    below: AtLeast0 = 0
+
+    def __post_init__(self) -> None:
+        if self.rule:
+            preset = Rounding.from_preset(self.rule)
+            if preset.how != "steps":
+                found = f"{self.rule!r}, which rounds in another way"
+                raise ConfigError("coarsening", place="show.rule", found=found, expected="steps")
+            for name in ("steps", "halves", "below"):
+                object.__setattr__(self, name, getattr(preset, name))
+        object.__setattr__(self, "steps", tuple(self.steps))
+        if self.steps and self.base > 1:
+            found = f"a base of {self.base}, and steps"
+            raise ConfigError("coarsening", place="show", found=found, expected="one of them")
+        if self.how is not None:
+            assert self.how.spans  # refuses steps that do not rise
+
+    @property
+    def how(self) -> Steps | None:
+        """How counts are shown; None where as they are."""
+        if not (self.steps or self.below or self.base > 1):
+            return None
+        steps = self.steps or (Step(at=0, base=self.base),)
+        return Steps(steps=steps, halves=self.halves, below=self.below)
 
     @property
     def off(self) -> Off | None:
         """What a value may stand for; None where it is the count."""
-        if self.base == 1:
+        if self.how is None:
             return None
+        if self.steps or self.below:
+            return Off(steps=self.how, withheld_below=self.below or None)
         half, rest = self.base // 2, self.base - 1
         up = rest - half
         return Off(down=half, up=up, zero_hides=up, multiples_of=self.base)
@@ -43,7 +76,12 @@ class Show:
     @property
     def words(self) -> str:
         """The same for people."""
-        return "as they are" if self.base == 1 else f"to the nearest multiple of {self.base}"
+        if self.how is None:
+            return "as they are"
+        if not (self.steps or self.below):
+            return f"to the nearest multiple of {self.base}"
+        small = f"; fewer than {self.below} are not shown" if self.below else ""
+        return f"by size ({self.how.words}{small})"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -28,7 +28,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.mechanisms._base import refuse_too_many
-from headcount.release.published import PublishedCells, is_total
+from headcount.release.published import PublishedCells
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
@@ -296,10 +296,7 @@ def _known(
     """
     cells, geography = table.cells, counts.geography
     exact = table.off is None
-    low = high = table.value
-    if table.off is not None:
-        total = is_total(cells)
-        low, high = table.off.ends(table.value, inner=cells.inner, total=total, unknown=UNKNOWN)
+    low, high = table.ends(unknown=UNKNOWN)
     first = np.zeros(atoms.keys * atoms.hidden, dtype=np.int64)
     first[atoms.of_cell[::-1]] = np.arange(len(atoms.of_cell))[::-1]
     # An area is within one unit of every coarser level: its first leaf tells which.

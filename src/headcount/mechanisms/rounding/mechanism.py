@@ -45,13 +45,16 @@ from headcount.mechanisms.rounding.small_counts import (
 from headcount.noise import Stream
 from headcount.noise.source import SEED_DRAWS, cipher_words
 from headcount.privacy import Guarantee
-from headcount.release.changed import KnownChange, Off
+from headcount.release.changed import KnownChange, Off, Step, Steps
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 
-RoundingHow = Literal["random", "fixed", "nearest", "midpoint", "controlled", "small-counts"]
-BY_CELL = tuple(one.value for one in How)
+RoundingHow = Literal[
+    "random", "fixed", "nearest", "midpoint", "steps", "controlled", "small-counts"
+]
+_BY_CHANGES = tuple(one.value for one in How)
+BY_CELL = (*_BY_CHANGES, "steps")
 PURPOSE = "rounding"
 ACCOUNT = "rounding.json"
 
@@ -65,6 +68,7 @@ class Rounding(ChangedTables):
         how            "random": the multiple below or above, by chance, with the count as the
                        mean; "fixed": the same, but the same people are always rounded alike;
                        "nearest"; "midpoint": about the middle of the counts that are rounded alike;
+                       "steps": by a base that grows with the count;
                        "controlled": multiples that keep every sum, as near as can be;
                        "small-counts": only small counts become multiples, and every sum is kept
         small_only     round only detailed counts below the base, and add totals up from them
@@ -73,6 +77,9 @@ class Rounding(ChangedTables):
         areas          units with fewer people than this publish nothing but their total
         largest        of "small-counts": the largest count that is small, b - 1 by default
         optimal        of "small-counts": the best answer, for tables of some hundreds of cells
+        steps          of "steps", in place of ``base``: from which count on (``at``) which base,
+                       or one value
+        halves         of "steps": where two multiples are as near, "up" or the "even" one
 
     ``keys`` goes with "fixed" alone.
     """
@@ -85,7 +92,10 @@ class Rounding(ChangedTables):
     areas: AtLeast0 = 0
     largest: AtLeast1 | None = None
     optimal: bool = False
+    steps: tuple[Step, ...] = ()
+    halves: Literal["up", "even"] = "up"
     name = "rounding"
+    presets = "headcount.mechanisms.rounding.presets"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,13 +112,18 @@ class Rounding(ChangedTables):
             ("largest", ("small-counts",)),
             ("optimal", ("small-counts",)),
             ("keys", ("fixed",)),
+            ("steps", ("steps",)),
+            ("halves", ("steps",)),
         ):
-            if getattr(self, place) and self.how not in only:
+            if getattr(self, place) not in (0, None, (), "up") and self.how not in only:
                 raise self.bad(
                     place, f"it, with how = {self.how!r}", f"it with {' or '.join(only)} only"
                 )
         if self.how == "small-counts":
             self._small_counts()  # refuses a largest count that is too small
+        if self.how == "steps":
+            object.__setattr__(self, "steps", tuple(self.steps))
+            self._steps()  # refuses steps that do not rise
         if not self.withhold_zeros and not self.below:
             raise self.bad("withhold_zeros", "false, without a threshold", "it with below > 0 only")
 
@@ -127,6 +142,11 @@ class Rounding(ChangedTables):
         """The base, and which counts are rounded."""
         return repr((self.name, self.base, self.small_only))
 
+    def _steps(self) -> Steps | None:
+        if self.how != "steps":
+            return None
+        return Steps(steps=self.steps, halves=self.halves, below=self.below)
+
     def _small_counts(self) -> SmallCounts:
         return SmallCounts(base=self.base, largest=self.largest)
 
@@ -139,8 +159,9 @@ class Rounding(ChangedTables):
             "controlled": "nothing is left to chance, and all sums are kept",
             "small-counts": "other counts are published nearly as they are, and all sums are kept",
         }.get(self.how, "nothing is left to chance")
+        by = "by steps" if self.how == "steps" else f"to base {self.base}"
         return Guarantee.none(
-            f"counts are rounded to base {self.base}: whoever reads one knows the few counts that "
+            f"counts are rounded {by}: whoever reads one knows the few counts that "
             f"it may stand for, and sums of several tables can leave only one of them; {again}. "
             "A count above 0 says that somebody is there"
         )
@@ -148,14 +169,14 @@ class Rounding(ChangedTables):
     def refuse_weight(self, weight: Fraction, by: str = "") -> None:
         """Refuse a sample where counts must be whole, or are withheld by their size."""
         reason = "sums of weighted counts are no whole numbers"
-        if self.how in BY_CELL:
+        if self.how in _BY_CHANGES:
             if not (self.small_only or self.below or self.areas):
                 return
             reason = "small counts of a sample are small for another reason"
         raise self.bad(
             "mechanism",
             f"a sample{by}, whose people stand for {weight} each",
-            f"how to be {one_of(BY_CELL)}, without thresholds: {reason}",
+            f"how to be {one_of(_BY_CHANGES)}, without thresholds: {reason}",
         )
 
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
@@ -198,7 +219,7 @@ class Rounding(ChangedTables):
 
     def _by_cell(self, run: TablesRun, secret: KeySecret | None) -> tuple[PublishedCells, ...]:
         """Each cell rounded by itself; by keys of its people, where there are any."""
-        rule = self._rule(run.counts.weight)
+        steps, rule = self._steps(), self._rule(run.counts.weight)
         off = self._off(rule)
         people = None if secret is None else CellWords.of(run.counts, secret)
         noise, number = (run.noise if rule.how == How.RANDOM else None), run.number
@@ -206,6 +227,8 @@ class Rounding(ChangedTables):
         def rounded(table: TrueTable) -> tuple[Ints, Flags]:
             cells, here, values = table
             name = cells.table.name
+            if steps is not None:
+                return steps.shown(values), self._withheld(values, cells, here)
             stream = Stream(level=here.level, query=name, size=SEED_DRAWS, purpose=PURPOSE)
             found = round_cells(
                 values,
@@ -241,15 +264,16 @@ class Rounding(ChangedTables):
         return gone
 
     def _rule(self, weight: Fraction = Fraction(1)) -> CellRule:
-        how = How(self.how)
+        how = How.NEAREST if self.how == "steps" else How(self.how)
         return CellRule(base=self.base, how=how, small_only=self.small_only, weight=weight)
 
     def _off(self, rule: CellRule) -> Off:
-        return replace(off_by(rule), withheld_below=max(self.below, self.areas) or None)
+        off = Off(steps=steps) if (steps := self._steps()) else off_by(rule)
+        return replace(off, withheld_below=max(self.below, self.areas) or None)
 
     def known_change(self) -> KnownChange | None:
-        """The chances of both multiples; sums that are kept have no law of their own."""
-        if self.how not in BY_CELL or self.small_only:
+        """The chances of both multiples; steps say all, sums that are kept have no law."""
+        if self.how not in _BY_CHANGES or self.small_only:
             return None
         rule = self._rule()
         return KnownChange(off=self._off(rule), table=change_table(rule))
@@ -291,6 +315,10 @@ class Rounding(ChangedTables):
             for (number, level), values in zip(run.where, tables, strict=True)
         )
 
+    def _in_words(self) -> str:
+        steps = self._steps()
+        return "" if steps is None else steps.words
+
     def _words(self, weight: Fraction) -> tuple[str, ...]:
         what = {
             "random": "Every count is rounded to the multiple of {b} below or above it, by chance.",
@@ -298,6 +326,7 @@ class Rounding(ChangedTables):
             "and the same people always alike.",
             "nearest": "Every count is rounded to the nearest multiple of {b}.",
             "midpoint": "Every count is about the middle of the {b} counts that it may stand for.",
+            "steps": f"Every count is shown by its size: {self._in_words()}.",
             "controlled": "Every count is a multiple of {b} near the true one, and all sums are "
             "kept.",
             "small-counts": "Small counts are rounded to base {b}, and all sums are kept.",

@@ -1,0 +1,1 @@
+"""Settings of rounding that offices have published."""
