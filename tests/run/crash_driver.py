@@ -9,11 +9,14 @@ start afresh in each child.
     {"config": path, "at": "write_release"}     kill -9 when this function is entered
     {"config": path, "seconds": 0.01} kill -9 from outside after a while
     {"config": path}                  let it finish
-    {"config": path, "look": folder}  the same; count lines, and look at the files below the folder
+    {"config": path, "count": true}   the same, and count lines
+    {"config": path, "look": folder}  the same, and look at the files below the folder
+    "kept": folder                    with a look: a copy of the folder after each change, by line
     "broken": name                    with a fault in the program, as a negative control
 
-Each answer is {"ended": "killed" | "finished" | the error}; after a look also {"lines": how many,
-"changes": [line, paths of files that were not there, or not the same, at the line before]}.
+Each answer is {"ended": "killed" | "finished" | the error}; if lines are counted also {"lines": how
+many}, and after a look {"changes": [line, paths of files that were not there, or not the same, at
+the line before]}.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -35,6 +39,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import headcount.run.protect
+from headcount.config.load import load_config
 from headcount.domain import Domain
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
@@ -76,6 +81,7 @@ class Watch:
         self.changes: list[tuple[int, list[str]]] = []
         self._kill_line, self._kill_at = job.get("line"), job.get("at")
         self._folder = Path(job["look"]) if "look" in job else None
+        self._kept = Path(job["kept"]) if "kept" in job else None
         self._before = self._files()
 
     def start(self) -> None:
@@ -102,6 +108,9 @@ class Watch:
         self._before = now
         if changed:
             self.changes.append((self.lines, sorted(set(changed))))
+            if self._folder and self._kept:
+                assert threading.active_count() == 1  # nobody writes meanwhile
+                shutil.copytree(self._folder, self._kept / str(self.lines))
 
     def _files(self) -> dict[str, tuple[int, int, int]]:
         """Every file and folder below the folder, and what changes with its content."""
@@ -156,7 +165,7 @@ def child(job: dict[str, Any], answer: int) -> None:
     break_program(job.get("broken", ""))
     known = set(sys.modules)
     watch = Watch(job)
-    if job.keys() & {"line", "at", "look"}:
+    if job.keys() & {"line", "at", "count", "look"}:
         watch.start()
     try:
         protect_run(Path(job["config"]))
@@ -217,8 +226,10 @@ def main() -> None:
     _replace(os, "fsync", lambda _handle: None)
     warm_up()
     for line in sys.stdin:
+        job = json.loads(line)
+        load_config(Path(job["config"]))  # what reads a part of a config is made once
         gc.freeze()  # children do not look for garbage here, which would copy every page
-        answer = run(json.loads(line))
+        answer = run(job)
         for name in answer.pop("imported", ()):
             with suppress(ImportError):  # some are made by others, and cannot be imported alone
                 import_module(name)

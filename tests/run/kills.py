@@ -49,7 +49,7 @@ def kill_runs(drive: Driver, kills: int, *, seed: int) -> Counter[str]:
         for number, name in enumerate(names):
             home = Path(folder) / name
             home.mkdir()
-            start = begun(drive, home, **{"population": MICRODATA, **CASES[name]})
+            start = begun(drive, home, look=False, **{"population": MICRODATA, **CASES[name]})
             for kill in range(number, kills, len(names)):
                 copy = start.copy(home / f"kill-{kill}")
                 line = generator.randrange(1, start.lines + 1)
