@@ -339,9 +339,9 @@ def test_a_ppmf_is_read_by_the_columns_it_has(
 @pytest.mark.parametrize(
     ("name", "levels", "message"),
     [
-        ("sex", ("1", "2"), "column 'QSEX': found a truth whose sex has the levels '1', '2', expected "
-         '[release] values = { sex = { "1" = ..., "2" = ... } }, which says for each of 1 (male) '
-         "and 2 (female) the level of 'sex'"),
+        ("sex", ("1", "2"), "column 'QSEX': found a truth whose sex has the levels '1', '2', "
+         'expected [release] values = { sex = { "1" = ..., "2" = ... } }, which says for each of '
+         "1 (male) and 2 (female) the level of 'sex'"),
         ("hispanic", ("no", "yes"), "column 'CENHISP': found a truth whose hispanic has the levels "
          "'no', 'yes', expected [release] values = { hispanic = { "),
         ("race", ("w", "b"), "column 'CENRACE': found a truth whose race levels are neither the "
