@@ -271,7 +271,7 @@ def test_the_command_scores_files(town: Path):
     assert (town / "scored").stat().st_mode & 0o077 == 0
     alone = CliRunner().invoke(app, given)
     assert alone.exit_code == 2
-    assert "give run directories, or --truth CONFIG and --release FILE" in " ".join(
+    assert "give run directories, or --truth FILE and --release FILE" in " ".join(
         alone.output.replace("│", " ").split()
     )
 
@@ -339,10 +339,11 @@ def test_a_ppmf_is_read_by_the_columns_it_has(
 @pytest.mark.parametrize(
     ("name", "levels", "message"),
     [
-        ("sex", ("1", "2"), "column 'QSEX': found a truth by '1', '2' of 'sex', expected levels "
-         "called 'male' and 'female'"),
-        ("hispanic", ("no", "yes"), "column 'CENHISP': found a truth by 'no', 'yes' of 'hispanic', "
-         "expected levels called 'not_hispanic' and 'hispanic'"),
+        ("sex", ("1", "2"), "column 'QSEX': found a truth whose sex has the levels '1', '2', "
+         'expected [release] values = { sex = { "1" = ..., "2" = ... } }, which says for each of '
+         "1 (male) and 2 (female) the level of 'sex'"),
+        ("hispanic", ("no", "yes"), "column 'CENHISP': found a truth whose hispanic has the levels "
+         "'no', 'yes', expected [release] values = { hispanic = { "),
         ("race", ("w", "b"), "column 'CENRACE': found a truth whose race levels are neither the "
          "codes 1-63 nor one of two sets of 7 groups (white, black, asian,"),
     ],

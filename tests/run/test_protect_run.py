@@ -333,7 +333,7 @@ def test_another_order_of_the_same_people_is_the_same_data(
 
 
 @pytest.mark.parametrize("stranger", ["out/notes.txt", "out/internal/notes.txt"])
-def test_a_folder_with_foreign_files_is_refused_before_data_is_read(stranger: str, town: Path):
+def test_a_folder_withforeign_files_is_refused_before_data_is_read(stranger: str, town: Path):
     (town / stranger).parent.mkdir(parents=True)
     (town / stranger).write_text("mine")
     (town / "people.csv").unlink()

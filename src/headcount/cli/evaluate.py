@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from headcount.processes import progress_of
 
 if TYPE_CHECKING:
     from headcount.run.evaluate import Compared, EvaluatedRun
+    from headcount.run.matching import Matching
 
 MOST_ROWS = 40
 
@@ -40,7 +43,7 @@ def evaluate(
     ] = "all",
     truth: Annotated[
         Path | None,
-        typer.Option(help="A config whose population is the truth behind --release."),
+        typer.Option(help="Your people, behind --release: a table, or a config."),
     ] = None,
     release: Annotated[
         list[Path] | None,
@@ -49,6 +52,9 @@ def evaluate(
     out: Annotated[
         Path, typer.Option(help="With --release: the folder for tables and report.")
     ] = Path("evaluation"),
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --release: take the proposed matching.")
+    ] = False,
     engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -67,14 +73,16 @@ def evaluate(
     depends on the method and is refused where several runs are compared.
 
     --truth and --release score files that were not made here, in place of runs: tables of counts
-    (tidy or wide), the Bureau's MDF of 1940, PPMF. Nothing is known of their guarantee.
+    (tidy or wide), the Bureau's MDF of 1940, PPMF. Where columns and codes are not called as yours,
+    a matching is proposed and shown; once agreed to it is written into the config, which for a
+    table of yours is made in the folder of --out. Nothing is known of the files' guarantee.
 
     \b
     Example:
       headcount evaluate runs/first
       headcount evaluate runs/first runs/second --cells truth
       headcount evaluate runs/first --metrics error,representation --attacks none
-      headcount evaluate --truth config.toml --release tract.csv --release county.csv
+      headcount evaluate --truth mine.csv --release theirs.csv
     """
     from headcount.evaluation.evaluate import Choice, named
     from headcount.evaluation.tally import check_cells
@@ -94,6 +102,10 @@ def evaluate(
     )
     if several:
         refuse_other_data(runs)
+    if truth is not None and release:
+        from headcount.run.matching import matched
+
+        truth = matched(truth, release, out=out, agree=partial(_agreed, yes=yes))
     evaluated = {}
     progress = progress_of(quiet=quiet or as_json)
     for run in runs or [out]:
@@ -124,7 +136,24 @@ def evaluate(
 
 def _refuse_mixture(runs: list[Path], truth: Path | None, release: list[Path] | None) -> None:
     if bool(release) != (truth is not None) or bool(runs) == bool(release):
-        raise typer.BadParameter("give run directories, or --truth CONFIG and --release FILE")
+        raise typer.BadParameter("give run directories, or --truth FILE and --release FILE")
+
+
+def _agreed(found: Matching, *, yes: bool) -> bool:
+    """Show how files are matched, and ask once; the counts are for the curator's eyes."""
+    from headcount.errors import ConfigError
+
+    for line in found.said:
+        typer.echo(line, err=True)
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "--release",
+            found="columns or codes that are not called as in --truth",
+            expected="--yes, to take the matching above, or a table [release] in the config",
+        )
+    return typer.confirm("Is that right?", err=True)
 
 
 def _plain(run: Path, done: EvaluatedRun) -> dict[str, Any]:

@@ -178,7 +178,8 @@ def evaluate(
     choice, public = choice or Choice(), isinstance(truth, Population) and truth.public
     truth = Truth.of(truth)
     if is_foreign(release):
-        release = read_foreign(release, truth.counts.schema, truth.counts.geography)
+        domain = truth.counts.domain
+        release = read_foreign(release, domain.schema, domain.geography, counted=domain.counted)
     release = _as_meant(known_release(release), truth)
     truth = truth.on(release)
     findings: list[Finding] = []

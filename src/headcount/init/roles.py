@@ -52,7 +52,7 @@ def _spans(levels: tuple[str, ...]) -> dict[str, str] | None:
     """Levels as years or spans of years; None unless all are and no year is in two of them."""
     found, seen = {}, set[int]()
     for level in levels:
-        word = _span(level.casefold())
+        word = span_of(level)
         own = years(word) if word else None
         if own is None or own & seen or max(own) > OLDEST:
             return None
@@ -61,8 +61,9 @@ def _spans(levels: tuple[str, ...]) -> dict[str, str] | None:
     return found
 
 
-def _span(text: str) -> str:
+def span_of(level: str) -> str:
     """ "6 bis 14" as "6-14", "under 6" as "0-5", "75 und mehr" as "75+"; "" if it is neither."""
+    text = level.casefold()
     if years(text) is not None:
         return text
     numbers = [int(one) for one in re.findall(r"\d{1,3}", text)]

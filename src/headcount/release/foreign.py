@@ -15,16 +15,17 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
-from headcount.domain import Domain
-from headcount.errors import InputError
+from headcount.domain import CountsOf, Domain
+from headcount.errors import InputError, did_you_mean
 from headcount.geography import Geography
 from headcount.population.tables import Rows, header_of, read_rows
 from headcount.privacy.guarantee import UnknownGuarantee
 from headcount.processes import gib, memory_limit
-from headcount.release._foreign_files import (
+from headcount.release.foreign_files import (
     Entries,
     is_mdf,
     is_ppmf,
+    plain_codes,
     read_counts,
     read_mdf,
     read_ppmf,
@@ -43,6 +44,7 @@ def read_foreign(
     *,
     how: ForeignFiles | None = None,
     aliases: Mapping[str, str] | None = None,
+    counted: CountsOf = CountsOf.PEOPLE,
 ) -> CountsRelease:
     """A release from files, or from a data frame, of a truth's schema and units.
 
@@ -55,7 +57,7 @@ def read_foreign(
     result has the attributes that all files have, and the levels down to the lowest one of them.
     """
     how = how or ForeignFiles()
-    found = list(_read(source, schema, geography, how, aliases or {}))
+    found = list(_read(source, schema, geography, how, aliases or {}, counted))
     names = {one.names for one in found}
     if len(names) > 1:
         raise InputError(
@@ -77,7 +79,7 @@ def read_foreign(
             tables[level], gone = _table(mine, kept, places.size(level), how)
             missing |= {} if gone is None or not gone.any() else {level: gone}
     return CountsRelease(
-        domain=Domain(kept, places),
+        domain=Domain(kept, places, counted=counted),
         mechanism=f"somebody else ({', '.join(dict.fromkeys(one.source for one in found))})",
         guarantee=UnknownGuarantee(why_none=WHY_UNKNOWN),
         key_kind="none",
@@ -101,43 +103,66 @@ def _read(
     geography: Geography,
     how: ForeignFiles,
     aliases: Mapping[str, str],
+    counted: CountsOf,
 ) -> Iterable[Entries]:
     if not isinstance(source, (str, Path)) and not _are_paths(source):
         frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
         rows = Rows(Path("data frame"), how.format, frame)
-        return [read_counts(_renamed(rows, how, aliases), schema, geography, how.count, how.values)]
+        refuse_strange_columns([("data frame", frame.columns)], how)
+        return [_counted(rows, schema, geography, how, aliases)]
     paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(one) for one in source]
     if not paths:
         raise InputError("release", found="no file", expected="at least one")
     mdf = [path for path in paths if is_mdf(path)]
     found = [read_mdf(mdf, schema, geography)] if mdf else []
-    for path in paths:
-        if path in mdf:
-            continue
-        header = header_of(path, how.format)
+    headers = {path: header_of(path, how.format) for path in paths if path not in mdf}
+    refuse_strange_columns([(str(path), header) for path, header in headers.items()], how)
+    for path, header in headers.items():
         if is_ppmf(header):
-            found.append(read_ppmf(path, header, schema, geography, how.format))
+            found.append(read_ppmf(path, header, schema, geography, how, counted))
             continue
-        rows = _renamed(read_rows(path, header, form=how.format), how, aliases)
-        found.append(read_counts(rows, schema, geography, how.count, how.values))
+        rows = read_rows(path, header, form=how.format)
+        found.append(_counted(rows, schema, geography, how, aliases))
     return found
+
+
+def refuse_strange_columns(headers: Sequence[tuple[str, Sequence[str]]], how: ForeignFiles) -> None:
+    """Refuse columns of ``[release]`` that no file has."""
+    named = [(name, "columns") for name, _ in how.columns]
+    for name, key in named:
+        if headers and not any(name in header for _, header in headers):
+            raise InputError(
+                ", ".join(source for source, _ in headers),
+                place=f"release.{key}",
+                found=f"no column {name!r}",
+                expected=did_you_mean(name, [one for _, header in headers for one in header]),
+            )
 
 
 def _are_paths(source: Any) -> bool:
     return isinstance(source, Sequence) and all(isinstance(one, (str, Path)) for one in source)
 
 
+def _counted(
+    rows: Rows,
+    schema: Schema,
+    geography: Geography,
+    how: ForeignFiles,
+    aliases: Mapping[str, str],
+) -> Entries:
+    """The counts of a table, added up over the columns that are not read."""
+    gone = any(not ours and name in rows.frame.columns for name, ours in how.columns)
+    return read_counts(_renamed(rows, how, aliases), schema, geography, how, added_up=gone)
+
+
 def _renamed(rows: Rows, how: ForeignFiles, aliases: Mapping[str, str]) -> Rows:
-    """The columns by what they are here."""
-    names = dict(how.columns)
-    if strange := [name for name in names if name not in rows.frame.columns]:
-        raise InputError(
-            rows.name,
-            place="release.columns",
-            found=f"no column {strange[0]!r}",
-            expected=f"some of {rows.frame.columns}",
-        )
-    frame = rows.frame.rename(names)
+    """The columns by what they are here, without those and the rows that are not read."""
+    for column, values in how.leave_out.items():
+        if column in rows.frame.columns:
+            rows = rows.only(~plain_codes(rows.frame[column]).is_in(list(values)), without="")
+    names = {name: ours for name, ours in how.columns if name in rows.frame.columns}
+    frame = rows.frame.drop([name for name, ours in names.items() if not ours])
+    frame = frame.rename({name: ours for name, ours in names.items() if ours})
     known = {
         alias: name
         for alias, name in aliases.items()

@@ -323,6 +323,10 @@ class FileLayout:
         return counts * int(per_count)
 
 
+Elsewhere = Literal["refuse", "leave"]
+"""What is done with places that a truth does not have."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ForeignFiles:
     """``[release]``: how the files of somebody else's release are to be understood.
@@ -331,16 +335,21 @@ class ForeignFiles:
         count     the column of counts of a tidy table; left out, the first of n, count, value and
                   people that there is
         columns   columns by the name that they have in the files, and what they are: a level of the
-                  geography, an attribute, a cell
+                  geography, an attribute, a cell; nothing if they are not to be read
         values    for an attribute, levels by the value that stands for them in the files
+        leave_out for a column, values whose rows are not read: totals among their parts
         missing   whether a count that is not in the files is "missing", or "zero"
+        elsewhere whether a place that the truth does not have is an error ("refuse"), or not
+                  looked at ("leave")
         format    how text files are written
     """
 
     count: str = ""
     columns: Annotated[tuple[tuple[str, str], ...], Named(str)] = field(default_factory=Pairs)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    leave_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: Literal["missing", "zero"] = "missing"
+    elsewhere: Elsewhere = "refuse"
     format: Format = PLAIN
 
     def __post_init__(self) -> None:

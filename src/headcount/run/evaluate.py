@@ -130,6 +130,7 @@ def evaluate_files(
         population.geography,
         how=load_foreign(truth),
         aliases=people.aliases,
+        counted=population.domain.counted,
     )
     for source, words in release.notes.items():
         log.info("%s: read as %s", source, words)

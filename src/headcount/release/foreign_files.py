@@ -23,15 +23,16 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
+from headcount.domain import CountsOf
 from headcount.errors import InputError, Problems, one_of
 from headcount.geography import Geography
 from headcount.population.formats.kinds import too_large
 from headcount.population.tables import Rows
-from headcount.population.text_files import Format, open_text
+from headcount.population.text_files import TextFile, open_text
 from headcount.release._mdf import GQTYPES, PERSON_FIELDS, UNIT_FIELDS
-from headcount.release.layout import marginal
+from headcount.release.layout import Elsewhere, ForeignFiles, marginal
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.tabulate.codings import find_attribute, level_atoms
+from headcount.tabulate.codings import find_attribute, level_atoms, years
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -73,15 +74,20 @@ class Entries:
         return replace(self, **columns)
 
 
-def _unit_numbers(
-    frame: pl.DataFrame, level: str, geography: Geography, problems: Problems, row: Ints
+def unit_numbers(
+    frame: pl.DataFrame,
+    level: str,
+    geography: Geography,
+    problems: Problems,
+    row: Ints,
+    elsewhere: Elsewhere = "refuse",
 ) -> Ints:
-    """The number of each row's unit.
+    """The number of each row's unit; -1 of one that is not there, if such are to be left aside.
 
     A unit is known by its code; else by the codes above it and its own, as in "county/tract"; else
     by its code with the zeros that it lost at the front.
     """
-    own = frame[level].cast(pl.String).str.strip_chars()
+    own = plain_codes(frame[level])
     known = geography.units[geography.depth(level)].tolist()
     tries = [own]
     above = geography.levels[1 : geography.depth(level) + 1]
@@ -94,18 +100,26 @@ def _unit_numbers(
     if len(lengths) == 1:
         tries.append(own.str.zfill(lengths.pop()))
     numbers = pl.DataFrame({"code": known}).with_row_index("number")
-    first = None
+    best = None
     for codes in tries:
         found = codes.to_frame("code").join(numbers, on="code", how="left", maintain_order="left")[
             "number"
         ]
-        if not found.null_count():
-            return found.to_numpy().astype(np.int64)
-        first = found if first is None else first
-    assert first is not None
-    expected = f"one of the {len(known):,} units of level {level!r}"
-    _note_strange(problems, row, first, f"column {level!r}", "unit", own, expected)
-    return first.fill_null(0).to_numpy().astype(np.int64)
+        best = found if best is None or found.null_count() < best.null_count() else best
+    assert best is not None
+    if refused := elsewhere == "refuse" or best.null_count() == len(best):
+        some = ' ([release] elsewhere = "leave" leaves other places aside)'
+        expected = (
+            f"one of the {len(known):,} units of level {level!r}, such as {known[0]!r}"
+            f"{'' if best.null_count() == len(best) else some}"
+        )
+        _note_strange(problems, row, best, f"column {level!r}", "unit", own, expected)
+    return best.cast(pl.Int64).fill_null(0 if refused else -1).to_numpy().astype(np.int64)
+
+
+def plain_codes(column: pl.Series) -> pl.Series:
+    """Codes as text, whole numbers that were taken for fractions as they were: 1000.0 is 1000."""
+    return column.cast(pl.String).str.strip_chars().str.replace(r"^(\d+)\.0+$", "${1}")
 
 
 def _level_numbers(
@@ -116,13 +130,20 @@ def _level_numbers(
     row: Ints,
 ) -> Ints:
     """The number of each row's level of an attribute, after the map of its values."""
-    text = column.cast(pl.String).str.strip_chars()
+    text = plain_codes(column)
     numbers = {level: number for number, level in enumerate(attribute.levels)}
-    numbers |= {value: numbers[level] for value, level in values.items() if level in numbers}
+    numbers |= _numbers_of(attribute, values)
     found = text.replace_strict(list(numbers), list(numbers.values()), default=None)
-    expected = f"one of {', '.join(map(repr, numbers))}"
+    expected = (
+        f"one of {', '.join(map(repr, numbers))} ([release] values says what others stand for)"
+    )
     _note_strange(problems, row, found, f"column {attribute.name!r}", "level", text, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
+
+
+def _numbers_of(attribute: Attribute, values: Mapping[str, str]) -> dict[str, int]:
+    """The number of the level that each value stands for, as ``[release] values`` says."""
+    return {value: attribute.index(level) for value, level in values.items()}
 
 
 def _note_strange(
@@ -145,10 +166,41 @@ def _note_strange(
     )
 
 
-PERSON, UNIT = "MPD1940", "MUD1940"
-PLACE = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
-WIDTHS = (2, 3, 6, 4)
-TRAITS = ("QSEX", "QAGE", "VOTING_AGE", "CENHISP", "CENRACE")
+_PERSON, _UNIT = "MPD1940", "MUD1940"
+_PLACE = {
+    "state": ("TABBLKST",),
+    "county": ("TABBLKCOU",),
+    "tract": ("TABTRACTCE", "TABTRACT"),
+    "block": ("TABBLK",),
+}
+"""Columns of a PPMF as its editions spell them."""
+_WIDTHS = (2, 3, 6, 4)
+_QUARTERS = (
+    *("household", "correctional", "juvenile", "nursing", "other_institutional"),
+    *("college", "military", "other_noninstitutional"),
+)
+TRAITS: dict[str, tuple[str, dict[str, frozenset[Any]]]] = {
+    "QSEX": ("sex", {"1": frozenset({"male"}), "2": frozenset({"female"})}),
+    "QAGE": ("age", {str(age): frozenset({age}) for age in range(116)}),
+    "VOTING_AGE": ("age", {"1": years("0-17") or frozenset(), "2": frozenset(range(18, 116))}),
+    "CENHISP": ("hispanic", {"1": frozenset({"not_hispanic"}), "2": frozenset({"hispanic"})}),
+    "CENRACE": ("race", {str(race): frozenset({race}) for race in range(1, 64)}),
+    "GQTYPE_PL": ("hhgq", {str(n): frozenset({one}) for n, one in enumerate(_QUARTERS)}),
+    "HH_STATUS": ("h1", {"1": frozenset({"occupied"}), "2": frozenset({"vacant"})}),
+}
+"""Columns of a PPMF: what each says, and for whom its values stand."""
+MEANINGS = {
+    "QSEX": "1 (male) and 2 (female)",
+    "QAGE": "0 to 115 (years)",
+    "VOTING_AGE": "1 (under 18) and 2 (18 and over)",
+    "CENHISP": "1 (not Hispanic) and 2 (Hispanic)",
+    "CENRACE": "1 to 63 (1 White, 2 Black, 3 American Indian, 4 Asian, 5 Pacific Islander, 6 some "
+    "other race, then combinations)",
+    "GQTYPE_PL": "0 (household) to 7 (kinds of group quarters)",
+    "HH_STATUS": "1 (occupied) and 2 (vacant)",
+}
+_OF_UNITS = ("HH_STATUS", "VACS", "TEN", "HHSIZE", "FINAL_POP")
+"""Columns that files of units alone have."""
 
 
 def is_mdf(path: Path) -> bool:
@@ -156,7 +208,7 @@ def is_mdf(path: Path) -> bool:
     if not path.is_file() or path.suffix.lower() not in (".txt", ".csv", ""):
         return False
     _, first = _begin(path)
-    return first in (PERSON, UNIT)
+    return first in (_PERSON, _UNIT)
 
 
 def _begin(path: Path) -> tuple[int, str]:
@@ -177,8 +229,8 @@ def read_mdf(paths: Sequence[Path], schema: Schema, geography: Geography) -> Ent
             found=f"an MDF of 1940, and a truth by {list(schema.names)}",
             expected="a truth with the attributes and levels of schema 'e2e-2018'",
         )
-    people = [path for path in paths if _begin(path)[1] == PERSON]
-    units = [path for path in paths if _begin(path)[1] == UNIT]
+    people = [path for path in paths if _begin(path)[1] == _PERSON]
+    units = [path for path in paths if _begin(path)[1] == _UNIT]
     if len(people) != 1 or len(units) > 1:
         raise InputError(
             str(paths[0]),
@@ -193,11 +245,11 @@ def read_mdf(paths: Sequence[Path], schema: Schema, geography: Geography) -> Ent
         kinds = _scan(units[0], UNIT_FIELDS).select("EUID", "GQTYPE")
         lines = lines.join(kinds, on="EUID", how="left")
         traits.append("GQTYPE")
-    counted = _alike(path, lines, traits)
+    counted = alike(path, lines, traits)
     problems = Problems(str(path), lambda rows: [f"line {row + 1}" for row in rows])
     row = counted["row"].to_numpy().astype(np.int64)
     codes = counted.select(pl.concat_str("STATE", "COUNTY", "ENUMDIST").alias(geography.leaf))
-    unit = _unit_numbers(codes, geography.leaf, geography, problems, row)
+    unit = unit_numbers(codes, geography.leaf, geography, problems, row)
     fields = {
         "voting_age": ("QAGE", {"17": 0, "18": 1}),
         "hispanic": ("CENHISP", {"1": 0, "2": 1}),
@@ -216,97 +268,159 @@ def read_mdf(paths: Sequence[Path], schema: Schema, geography: Geography) -> Ent
     return _entries(path, counted, geography.leaf, names, unit, cell, row, problems, words)
 
 
+def place_columns(header: Sequence[str]) -> tuple[str, ...]:
+    """The columns of state, county, tract and block, if a file has them as those of the Bureau."""
+    upper = {name.upper(): name for name in header}
+    found = [next((upper[one] for one in _PLACE[part] if one in upper), "") for part in _PLACE]
+    return tuple(found) if all(found) else ()
+
+
 def is_ppmf(header: Sequence[str]) -> bool:
-    """Whether a file has the columns of a PPMF of people."""
-    return {*PLACE} <= {name.upper() for name in header} and bool(
-        {*TRAITS} & {name.upper() for name in header}
-    )
+    """Whether a file has the columns of a PPMF, of people or of housing units."""
+    upper = {name.upper() for name in header}
+    return bool(place_columns(header)) and bool({*TRAITS, *_OF_UNITS} & upper)
 
 
 def read_ppmf(
-    path: Path, header: Sequence[str], schema: Schema, geography: Geography, form: Format
+    path: Path,
+    header: Sequence[str],
+    schema: Schema,
+    geography: Geography,
+    how: ForeignFiles,
+    counted_of: CountsOf = CountsOf.PEOPLE,
 ) -> Entries:
-    """People counted by block and the attributes that both the file and the truth have."""
-    upper = {name.upper(): name for name in header}
-    lines = (
-        open_text(path, form, too_large(str(path)))
-        .scan()
-        .rename({name: name.upper() for name in header})
-    )
-    found = {}
-    for role, columns in (
-        ("sex", ("QSEX",)),
-        ("age", ("QAGE", "VOTING_AGE")),
-        ("race", ("CENRACE",)),
-        ("hispanic", ("CENHISP",)),
-    ):
-        attribute = find_attribute(schema, role)
-        column = next((one for one in columns if one in upper), None)
-        if attribute is not None and column is not None:
-            found[attribute.name] = (column, _levels(schema, attribute, role, column, str(path)))
-    names = tuple(name for name in schema.names if name in found)
-    used = [*PLACE, *(found[name][0] for name in names)]
-    counted = _alike(path, lines.with_row_index("row"), used)
-    text = open_text(path, form, too_large(str(path)))
-    problems = Problems(str(path), lambda rows: text.lines(rows))
+    """People, or housing units, by place and the attributes that both file and truth have."""
+    text = ppmf_text(path, how, header, counted_of)
+    columns = _trait_columns(header, schema, how)
+    names = tuple(name for name in schema.names if name in columns)
+    known = {name: known_values(schema, name, columns[name], how, str(path)) for name in names}
+    counted = alike(path, text, [*place_columns(header), *(columns[name] for name in names)])
+    counted = counted.with_columns(block_codes(counted, header, geography, str(path)))
+    problems = Problems(str(path), lambda rows: _text_of(path, how).lines(rows))
     row = counted["row"].to_numpy().astype(np.int64)
-    parts = [
-        pl.col(name).cast(pl.String).str.strip_chars().str.zfill(width)
-        for name, width in zip(PLACE, WIDTHS, strict=True)
-    ]
-    codes = counted.select(pl.concat_str(parts).alias(geography.leaf))
-    unit = _unit_numbers(codes, geography.leaf, geography, problems, row)
+    unit = unit_numbers(counted, geography.leaf, geography, problems, row, how.elsewhere)
+    counted, row, unit, away = _here(counted, row, unit, "n")
     cell = np.zeros(len(row), dtype=np.int64)
     for name in names:
-        column, known = found[name]
-        plain = counted[column].cast(pl.String).str.strip_chars().str.strip_chars_start("0")
-        plain = plain.replace("", "0")
-        number = _coded(plain, known, problems, row)
+        number = _coded(plain_numbers(counted[columns[name]]), known[name], problems, row)
         cell = cell * schema.attribute(name).size + number
     problems.refuse()
-    words = f"people of a PPMF by {', '.join(names) or 'no attribute'}"
+    words = f"{counted_of} of a PPMF by {', '.join(names) or 'no attribute'}{away}"
     return _entries(path, counted, geography.leaf, names, unit, cell, row, problems, words)
 
 
-def _levels(
-    schema: Schema, attribute: Attribute, role: str, column: str, source: str
-) -> dict[str, int]:
-    """The number of the level of each value of a column."""
-    atoms = level_atoms(schema, attribute, role)
-    if isinstance(atoms, str):
+def _text_of(path: Path, how: ForeignFiles) -> TextFile:
+    """The text of a PPMF."""
+    return open_text(path, how.format, too_large(str(path)))
+
+
+def ppmf_text(
+    path: Path, how: ForeignFiles, header: Sequence[str], counted: CountsOf = CountsOf.PEOPLE
+) -> pl.LazyFrame:
+    """The lines of a PPMF with their number; of one of units those of housing units alone."""
+    upper = {name.upper(): name for name in header}
+    of_people, wanted = not {*_OF_UNITS} & {*upper}, counted is CountsOf.PEOPLE
+    if of_people != wanted:
+        raise InputError(
+            str(path),
+            found=f"a PPMF of {'people' if of_people else 'housing units'}, and a truth of "
+            f"{counted}",
+            expected=f"a file or a truth of the other kind: {_ASK_UNITS}",
+        )
+    lines = _text_of(path, how).scan().with_row_index("row")
+    if of_people or "RTYPE" not in upper:
+        return lines
+    kind = pl.col(upper["RTYPE"]).cast(pl.String).str.strip_chars().str.strip_chars_start("0")
+    return lines.filter(kind.str.replace(r"\.0+$", "") != _FACILITY)
+
+
+_ASK_UNITS = 'a truth of housing units has kind = "h1-2020"'
+_FACILITY = "4"
+"""The record type of group quarters in a file of units: they are no housing units."""
+
+
+def _trait_columns(header: Sequence[str], schema: Schema, how: ForeignFiles) -> dict[str, str]:
+    """The column of each attribute of a truth, by [release] columns or by what it plays."""
+    upper = {name.upper(): name for name in header}
+    said, found = dict(how.columns), dict[str, str]()
+    for column in TRAITS:
+        attribute, given = trait_attribute(schema, column), upper.get(column)
+        if attribute is not None and given is not None and given not in said:
+            found.setdefault(attribute.name, given)
+    return found | {name: column for column, name in said.items() if name in schema.names}
+
+
+def trait_attribute(schema: Schema, column: str) -> Attribute | None:
+    """The attribute of a truth that a column of a PPMF is about: by its role, or by its name."""
+    plain = column.replace("_", "").lower()
+    named = (one for one in schema.attributes if one.name.replace("_", "").lower() == plain)
+    return find_attribute(schema, TRAITS[column][0]) or next(named, None)
+
+
+def block_codes(
+    lines: pl.DataFrame, header: Sequence[str], geography: Geography, source: str
+) -> pl.Series:
+    """The code of each line's place, of the lowest level of a truth: a block, or what it is in."""
+    codes = geography.units[-1].tolist()
+    lengths = {len(code) for code in codes}
+    digits = all(code.isascii() and code.isdigit() for code in codes)
+    whole = next((one for one in _CUTS if lengths <= {one - 1, one}), 0) if digits else 0
+    if not whole:
         raise InputError(
             source,
-            place=f"column {column!r}",
-            found=f"a truth whose {atoms}",
-            expected="such levels",
+            found=f"a PPMF, and a truth whose {geography.leaf} is called {codes[0]!r}",
+            expected="codes of blocks (15 digits: state, county, tract, block), or of block "
+            "groups (12), tracts (11), counties (5) or states (2)",
         )
-    known: dict[str, dict[str, object]] = {
-        "QSEX": {"1": "male", "2": "female"},
-        "CENHISP": {"1": "not_hispanic", "2": "hispanic"},
-        "QAGE": {str(age): age for age in range(116)},
-        "CENRACE": {str(race): race for race in range(1, 64)},
-        "VOTING_AGE": {"1": 17, "2": 18},
-    }
+    columns = zip(place_columns(header), _WIDTHS, strict=True)
+    parts = [plain_codes(lines[name]).str.zfill(width).alias(name) for name, width in columns]
+    code = pl.select(pl.concat_str(parts)).to_series().str.slice(0, whole)
+    if whole not in lengths:  # all codes of the truth lost their zero
+        code = code.str.strip_prefix("0")
+    return code.alias(geography.leaf)
+
+
+_CUTS = (2, 5, 11, 12, 15)
+
+
+def plain_numbers(column: pl.Series) -> pl.Series:
+    """Codes without zeros at the front: 07 is 7, and 00 is 0."""
+    return plain_codes(column).str.strip_chars_start("0").replace("", "0")
+
+
+def known_values(
+    schema: Schema, name: str, column: str, how: ForeignFiles, source: str
+) -> dict[str, int]:
+    """The number of the level that each value of a column of a PPMF stands for."""
+    attribute = schema.attribute(name)
+    if said := how.values.get(name):
+        return _numbers_of(
+            attribute, {value.lstrip("0") or "0": one for value, one in said.items()}
+        )
+    if column.upper() not in TRAITS:
+        return {level: number for number, level in enumerate(attribute.levels)}
+    role, meant = TRAITS[column.upper()]
+    whole = role == "race" and attribute.size == len(meant)  # listed in the order of the codes
+    atoms = tuple(meant.values()) if whole else level_atoms(schema, attribute, role)
+    why = atoms if isinstance(atoms, str) else ""
+    held = () if isinstance(atoms, str) else atoms
     numbers = {
         value: number
-        for value, atom in known[column].items()
-        for number, held in enumerate(atoms)
-        if atom in held
+        for value, means in meant.items()
+        for number, level in enumerate(held)
+        if means <= level
     }
-    words = [str(word) for word in known[column].values()]
-    if column in ("QSEX", "CENHISP") and len(numbers) < len(words):
+    if len(meant) < 3 and len(numbers) < len(meant):  # each stands for half of the people
+        why = why or f"{name} has the levels {', '.join(map(repr, attribute.levels))}"
+    if why or not numbers:
+        shown = ", ".join(f'"{value}" = ...' for value in [*meant][:2])
         raise InputError(
             source,
             place=f"column {column!r}",
-            found=f"a truth by {', '.join(map(repr, attribute.levels))} of {attribute.name!r}",
-            expected=f"levels called {' and '.join(map(repr, words))}",
-        )
-    if column == "VOTING_AGE" and len(attribute.levels) != 2:
-        raise InputError(
-            source,
-            place=f"column {column!r}",
-            found=f"two ages, and a truth by {len(attribute.levels)} levels of {attribute.name!r}",
-            expected="a truth by two: under 18, and 18 and over",
+            found=f"a truth whose {why or f'{name} has other levels'}",
+            expected=f"[release] values = {{ {name} = {{ {shown} }} }}, which says for each of "
+            f"{MEANINGS[column.upper()]} the level of {name!r} (headcount evaluate proposes it), "
+            f'or columns = {{ {column} = "" }} to add it up',
         )
     return numbers
 
@@ -327,7 +441,7 @@ def _scan(path: Path, fields: Sequence[str]) -> pl.LazyFrame:
     return lines.with_row_index("row", offset=comments)
 
 
-def _alike(path: Path, lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+def alike(path: Path, lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
     """How many lines are alike in some columns, and the first of them."""
     # All columns are parsed: only then does polars refuse lines with more fields.
     blank = pl.all_horizontal(pl.all().is_null()).alias("\0blank")
@@ -351,6 +465,19 @@ def _coded(column: pl.Series, known: dict[str, int], problems: Problems, row: In
     expected = f"one of {', '.join(list(known)[:12])}{' ...' if len(known) > 12 else ''}"
     _note_strange(problems, row, found, f"field {column.name}", "", column, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
+
+
+def _here(
+    frame: pl.DataFrame, row: Ints, unit: Ints, count: str = ""
+) -> tuple[pl.DataFrame, Ints, Ints, str]:
+    """The rows of places that are there, and how many are left aside."""
+    there = unit >= 0
+    if there.all():
+        return frame, row, unit, ""
+    gone = frame.filter(pl.Series(~there))
+    number = int(gone[count].sum()) if count else gone.height
+    away = f"; {number:,} of other places are left aside"
+    return frame.filter(pl.Series(there)), row[there], unit[there], away
 
 
 def _entries(
@@ -382,17 +509,21 @@ def _entries(
 COUNT_NAMES = ("n", "count", "value", "people")
 """What a column of counts is called, unless a config says otherwise."""
 
-ValueMaps = Mapping[str, Mapping[str, str]]
-
 
 def read_counts(
-    rows: Rows, schema: Schema, geography: Geography, count: str, values: ValueMaps
+    rows: Rows,
+    schema: Schema,
+    geography: Geography,
+    how: ForeignFiles,
+    *,
+    added_up: bool = False,
 ) -> Entries:
     """The counts of a table: a column for each cell, a row for each count, or one for each person.
 
-    Attributes that the table does not have are added up.
+    Attributes that the table does not have are added up; with ``added_up`` also those that it has
+    in columns that are not read.
     """
-    header = rows.frame.columns
+    header, count = rows.frame.columns, how.count
     level = _level(rows, geography)
     names = tuple(name for name in schema.names if name in header)
     counts = count or next(
@@ -404,8 +535,8 @@ def read_counts(
         )
     wide = () if names else _cells(schema, header)
     if not names and wide is not None and not counts:
-        return _wide(rows, schema, geography, level, wide)
-    if not counts and not names:
+        return _wide(rows, schema, geography, level, wide, how)
+    if not counts and not names and not added_up:
         raise InputError(
             rows.name,
             found=f"columns {one_of(header).removeprefix('one of ')}",
@@ -413,7 +544,7 @@ def read_counts(
             f"attributes ({', '.join(schema.names) or 'none'}), or cells such as "
             f"{schema.cell_names[0]!r}; [release] columns says what a column is",
         )
-    return _tidy(rows, schema, geography, level, names, counts, values)
+    return _tidy(rows, schema, geography, level, names, counts, how, added_up)
 
 
 def _level(rows: Rows, geography: Geography) -> str:
@@ -441,13 +572,19 @@ def _cells(schema: Schema, header: list[str]) -> tuple[str, ...] | None:
 
 
 def _wide(
-    rows: Rows, schema: Schema, geography: Geography, level: str, names: tuple[str, ...]
+    rows: Rows,
+    schema: Schema,
+    geography: Geography,
+    level: str,
+    names: tuple[str, ...],
+    how: ForeignFiles,
 ) -> Entries:
     part, frame = marginal(schema, names), rows.frame
     cells = [number for number, name in enumerate(part.cell_names) if name in frame.columns]
     row = np.arange(frame.height)
     problems = rows.problems()
-    unit = _unit_numbers(frame, level, geography, problems, row)
+    unit = unit_numbers(frame, level, geography, problems, row, how.elsewhere)
+    frame, row, unit, away = _here(frame, row, unit)
     columns = [_numbers(frame[part.cell_names[number]], rows, problems, row) for number in cells]
     problems.refuse()
     return Entries(
@@ -461,7 +598,7 @@ def _wide(
         complete=False,
         row=np.repeat(row, len(cells)),
         problems=rows.problems,
-        words=f"a wide table of each {level}, {len(cells):,} cells",
+        words=f"a wide table of each {level}, {len(cells):,} cells{away}",
     )
 
 
@@ -472,7 +609,8 @@ def _tidy(
     level: str,
     names: tuple[str, ...],
     count: str,
-    values: ValueMaps,
+    how: ForeignFiles,
+    added_up: bool,
 ) -> Entries:
     frame, row, problems = rows.frame, np.arange(rows.frame.height), rows.problems()
     people = not count
@@ -480,17 +618,18 @@ def _tidy(
     if people:  # people who are alike are counted, not listed
         frame, row = _counted(frame, keys)
         count = "n"
-    else:
+    elif not added_up:
         problems.add(
             (~frame.select(pl.struct(keys).is_first_distinct()).to_series()).arg_true(),
             found=lambda at: "the unit and levels of an earlier row",
             expected="each once",
         )
-    unit = _unit_numbers(frame, level, geography, problems, row)
+    unit = unit_numbers(frame, level, geography, problems, row, how.elsewhere)
+    frame, row, unit, away = _here(frame, row, unit, "n" if people else "")
     part = marginal(schema, names)
     cell = np.zeros(len(row), dtype=np.int64)
     for attribute in part.attributes:
-        mapped = values.get(attribute.name, {})
+        mapped = how.values.get(attribute.name, {})
         number = _level_numbers(frame[attribute.name], attribute, mapped, problems, row)
         cell = cell * attribute.size + number
     value, whole = _numbers(frame[count], rows, problems, row)
@@ -507,7 +646,7 @@ def _tidy(
         complete=people,
         row=row,
         problems=rows.problems,
-        words=f"a row for each {'person' if people else 'count'} of each {level}, {by}",
+        words=f"a row for each {'person' if people else 'count'} of each {level}, {by}{away}",
     ).added()
 
 
