@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -108,6 +108,29 @@ class Draft:
         return source_of(self.places)
 
 
+@dataclass(frozen=True)
+class Looked:
+    """A file as it was found, before anything is decided.
+
+    where
+        table   what is read, which need not be opened again
+        notes   what was found
+        key     the column that people of one dwelling share, where other files have shown it
+    """
+
+    seen: SeenFile
+    table: AnyTable
+    notes: tuple[str, ...]
+    key: str = ""
+
+
+def looked_at(path: AnyTable, told: Told) -> Looked:
+    """Look at a file."""
+    found = arranged(path, sheet=told.sheet, form=told.form)
+    seen = look(path, sheet=found.sheet, form=found.form, labels=found.labels)
+    return Looked(seen, seen.rows.kept, (_told_format(seen), *found.notes))
+
+
 def draft(
     path: AnyTable,
     *,
@@ -117,11 +140,17 @@ def draft(
     told: Told | None = None,
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
-    answers, told = ask or TakeProposals(), told or Told(places=places)
-    found = arranged(path, sheet=told.sheet, form=told.form)
-    seen = look(path, sheet=found.sheet, form=found.form)
-    table = seen.rows.kept
-    notes = [_told_format(seen), *found.notes]
+    told = told or Told(places=places)
+    return decided(looked_at(path, told), told, ask=ask, epsilon=epsilon)
+
+
+def decided(looked: Looked, told: Told, *, ask: Ask | None = None, epsilon: str = "1") -> Draft:
+    """What to make of a file that was looked at."""
+    answers = ask or TakeProposals()
+    if looked.key and not told.key:
+        told = replace(told, key=looked.key)
+    seen, table, notes = looked.seen, looked.table, list(looked.notes)
+    path = seen.path
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
     doubts.refuse_odd_lines(seen)

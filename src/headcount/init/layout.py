@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from headcount.errors import InputError
@@ -58,11 +58,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class Arranged:
-    """How a file is written, which sheet of it is read, and what is said of that."""
+    """How a file is written, which sheet of it is read, and what is said of that.
+
+    where
+        labels   what columns are, as a codebook or a second line of names says
+    """
 
     form: Format | None
     sheet: str
     notes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> Arranged:
@@ -73,7 +78,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
     chosen, notes = _sheet(path, sheets, sheet or (form.sheet if form else ""))
     own = chosen.form if form is None else replace(form, sheet=chosen.form.sheet)
     if chosen.header_stated:
-        return Arranged(own, chosen.name, tuple(notes))
+        return Arranged(own, chosen.name, tuple(notes), chosen.column_labels)
     lines = chosen.cells.rows()
     _refuse_fixed_width(path, chosen)
     layout = find_layout(lines, chosen.tail.rows(), text=chosen.kind == "text")
@@ -84,15 +89,29 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
             found="values and no names: there is no header line",
             expected="a name for each column, in one line or several, above the rows",
         )
-    names = [one for one in lines[layout.lines_above] if one] if lines else []
-    twice = layout.heading_lines == 1 and len(set(names)) < len(names)
+    heading = list(lines[layout.lines_above]) if lines else []
+    names = [one for one in heading if one]
+    below = [*lines[layout.lines_above + 1 :], *chosen.tail.rows()]
+    blank = [k for k, one in enumerate(heading) if not one]
+    filled = {k for line in below for k in blank if k < len(line) and line[k]}
+    hollow = len(blank) > 1 >= len(filled)
+    twice = layout.heading_lines == 1 and (len(set(names)) < len(names) or hollow)
     own = replace(own, **asdict(layout), number_names=twice)
     plain = layout == Layout(lines_above=_blank_above(lines)) and not twice
     if plain:
         own = replace(own, lines_above=0)
     if twice:
-        notes.append("names of columns that stand twice are numbered")
-    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)))
+        notes.append("names of columns that stand twice, or that are none, are numbered")
+    labels = chosen.column_labels or _labels(lines, layout)
+    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)), labels)
+
+
+def _labels(lines: Sequence[Line], layout: Layout) -> Mapping[str, str]:
+    """What columns are by the line below their names, where one is left out there."""
+    if layout.heading_lines > 1 or not layout.lines_after_heading:
+        return {}
+    names, below = lines[layout.lines_above], lines[layout.lines_above + 1]
+    return {a.strip(): b.strip() for a, b in zip(names, below, strict=True) if a and b}
 
 
 def _blank_above(lines: Sequence[Line]) -> int:

@@ -79,7 +79,10 @@ def _as_headed(stored: Stored, form: Format) -> tuple[pl.DataFrame, list[str]]:
         first = book.load_sheet(sheet, dtypes="string", header_row=None, n_rows=1).to_polars()
     except fastexcel.FastExcelError as error:
         raise damaged(stored.name, error, "an Excel file") from None
-    return table, [str(one) for one in first.row(0)] if first.height else []
+    header = ["" if one is None else str(one) for one in first.row(0)] if first.height else []
+    if header.count("") == 1:  # of which there may be one, as of the numbers of rows
+        table = table.rename({table.columns[header.index("")]: ""})
+    return table, header
 
 
 def grid(stored: Stored, form: Format) -> pl.DataFrame:
