@@ -9,6 +9,7 @@ from pathlib import Path
 
 from headcount.errors import InputError
 from headcount.population.columns import WITHHELD
+from headcount.population.formats.office import SHEET
 from headcount.population.formats.sheets import Sheet, open_sheets
 from headcount.population.tables import AnyTable, FrameTable
 from headcount.population.text_files import Format
@@ -130,12 +131,37 @@ def _sheet(path: Path, sheets: Sequence[Sheet], named: str) -> tuple[Sheet, list
     if len(some) == 1 and not named:
         others = len(sheets) > 1
         return some[0], [f"sheet {some[0].name!r}: the only one with a table"] if others else []
+    if len(some) > 1 and not named and _are_parts(some):
+        names = tuple(one.name for one in some)
+        said = f"{len(names)} sheets with the same heading and rows are one table; a column"
+        together = replace(some[0], form=replace(some[0].form, sheet="", sheets=names), name="")
+        return together, [f"{said} {SHEET!r} has their names: {', '.join(names[:3])}, ..."]
     raise InputError(
         str(path),
         place="sheets",
         found=f"several: {', '.join(repr(one.name) for one in (sheets if named else some)[:12])}",
         expected=f'one of them: --sheet "{some[0].name}"',
     )
+
+
+def _are_parts(sheets: Sequence[Sheet]) -> bool:
+    """Whether sheets of a workbook have the same heading and rows of the same names."""
+    if any(one.kind != "excel" for one in sheets):
+        return False
+    first: tuple[Layout | None, list[object]] | None = None
+    for one in sheets:
+        lines = one.cells.rows()
+        layout = find_layout(lines)
+        if layout is None:
+            return False
+        begin = layout.lines_above + layout.heading_lines + layout.lines_after_heading
+        body = lines[begin : len(lines) - layout.lines_below]
+        names = [[cell for cell in line if cell and not _is_number(cell)] for line in body]
+        own = (layout, [lines[layout.lines_above : begin], names])
+        if first is not None and own != first:
+            return False
+        first = own
+    return True
 
 
 def _has_table(sheet: Sheet) -> bool:

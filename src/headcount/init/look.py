@@ -217,7 +217,8 @@ def _looked(path: AnyTable, sheet: str, form: Format | None) -> SeenFile:
         return _seen(path, form or Format(), "", "")
     refuse_no_file(path)
     known = replace(form or Format(), sheet=sheet or (form.sheet if form else ""))
-    if not known.sheet and len(names := names_in(path, known)) > 1:
+    told = known.sheet or known.sheets
+    if not told and len(names := names_in(path, known)) > 1:
         raise InputError(
             str(path),
             place="sheets",
