@@ -8,7 +8,7 @@ import pytest
 from benchmarks import reading, run_benchmark
 from headcount.errors import ConfigError, InputError
 from headcount.init import Told, draft
-from headcount.init.read import how_many
+from headcount.init.proposal import how_many
 
 
 def test_a_small_file_is_timed_and_limits_are_those_of_the_whole():

@@ -283,5 +283,7 @@ def test_a_file_is_asked_about_by_arguments_too(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         hc.read(path)
     assert 'geography=["state", "county"]' in str(caught.value)
-    assert str(caught.value).endswith(caught.value.expected)
+    assert str(caught.value).endswith(
+        f"{caught.value.expected}\n  geography=[] reads 40 people in 1 place"
+    )
     assert "--" not in str(caught.value)

@@ -14,8 +14,7 @@ from headcount.config.load import load_config
 from headcount.errors import InputError
 from headcount.init import Told, draft, write_draft
 from headcount.init.layout import Layout, find_layout
-from headcount.init.preview import preview
-from headcount.init.read import how_many, people_of
+from headcount.init.proposal import how_many, people_of, preview
 from headcount.init.sums import (
     Table,
     equal_families,

@@ -75,9 +75,8 @@ def init(
     """
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
-    from headcount.init import TakeProposals, Told, config_name, draft_of, write_draft
-    from headcount.init.preview import preview
-    from headcount.init.read import people_of, size_of
+    from headcount.init import TakeProposals, Told, config_name, write_draft
+    from headcount.init.proposal import proposal_of
     from headcount.population.population import is_it_right
 
     try:
@@ -104,12 +103,11 @@ def init(
     )
     person = _Person()
     answers = person if asks else TakeProposals()
-    made = draft_of(files, ask=answers, epsilon=epsilon, told=told)
+    found = proposal_of(files, ask=answers, epsilon=epsilon, told=told)
+    made, size = found.made, found.size
     file = Path(str(made.look.path))
-    people = people_of(made, told)
-    size = size_of(people)
     if not as_json:
-        for line in (*made.notes, *preview(made, people).lines()):
+        for line in (*made.notes, *found.preview.lines()):
             typer.echo(f"  {line}")
     if asks and person.choose(is_it_right(*size), ["yes", "no"], "") != "yes":
         raise ConfigError(
@@ -120,9 +118,9 @@ def init(
     config = out or Path(config_name(file))
     written = write_draft(made, config, overwrite=overwrite)
     if as_json:
-        found = dict(zip(("people", "places"), size, strict=True))
+        counted = dict(zip(("people", "places"), size, strict=True))
         print_json(
-            {"config": config, "written": [*map(str, written)], "decided": made.notes} | found
+            {"config": config, "written": [*map(str, written)], "decided": made.notes} | counted
         )
         return
     typer.echo(f"written: {', '.join(str(path) for path in written)}")
@@ -141,7 +139,11 @@ class _Person:
 
         console = Console(stderr=True)
         default: Any = proposed or ...  # without a proposal there must be an answer
+        answers = {one: one for one in options}
+        if any(" " in one for one in options):  # too long to be typed
+            answers = {str(n): one for n, one in enumerate(options, 1)}
+            question = "\n".join([question, *(f"  {n}: {one}" for n, one in answers.items())])
         answer: str = Prompt.ask(
-            escape(question), choices=list(options), default=default, console=console
+            escape(question), choices=list(answers), default=default, console=console
         )
-        return answer
+        return answers[answer]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
-from headcount.init.words import PERSONAL
+from headcount.init.words import OF_PEOPLE, PERSONAL, role_words
 from headcount.population.adding_up import OLDEST, SEXES
 from headcount.schema.schema import bin_labels, looks_like_size
 
@@ -23,22 +23,10 @@ FEW_AGES, MANY_ROWS = 5, 100
 
 YEARS = "five-year"
 
-_AGE = re.compile(
-    r"(^|.* )(age|ages|agep|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)"
-    r"( in years| years| yrs)?$"
-)
+_AGE = re.compile(rf"(^|.* )({'|'.join(role_words('age'))}|yrs)( in years| years| yrs)?$")
 _AGE_GROUP = re.compile(r"group|grp|gruppe|cat|band|range|recode|klasse|grupo|groupe")
 NUMBERED = re.compile(r"(^| )(pernum|pnum|sporder|(person|member|line) ?(no|nr|num|number))( |$)")
 _ID = re.compile(r"(^|.* )(id|serial|uuid|key|name|nom|nombre|vorname|nachname|surname|address)s?$")
-_FIRST = re.compile(
-    r"(^|.* )((age|ages|agep|rac1p|alter|edad|idade|âge|leeftijd|wiek|età|ålder|alder|ikä"
-    r"|vanus|years|sex|sexe|sexo|race|races|raza|raça|raca|rasse|genre|género|genero|kjønn|kjonn"
-    r"|kön|køn|sukupuoli|sugu|sesso|spol|pohlaví|płeć|hisp|civil|marst|qsex|qage|cenrace"
-    r"|cenhisp)( |\d|$)"
-    r"|gender|geschlecht|ethnic|ethni|etni|hispanic|marital|education|educ|bildung|nationality"
-    r"|citizen|religion|language|occupation|employment|tenure|relationship|familienstand"
-    r"|staatsang|beruf|empstat|labor force|labour force)"
-)
 _RESERVED = {"cells", "total", "unit", "level", "count", "n"}
 
 
@@ -121,7 +109,7 @@ def is_of_people(one: Chosen) -> bool:
     """Whether the name of an attribute, or its levels, say that people have it."""
     levels = {level.casefold() for level in one.levels}
     return bool(
-        one.bins or _FIRST.match(one.name.replace("_", " ")) or (levels and levels <= SEXES)
+        one.bins or OF_PEOPLE.search(one.name.replace("_", " ")) or (levels and levels <= SEXES)
     )
 
 
@@ -214,7 +202,7 @@ def fitting(columns: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
     kept, cells = [], 1
     usual = sorted(
         columns,
-        key=lambda one: not (one.bins or _FIRST.match(one.name.replace("_", " "))),
+        key=lambda one: not (one.bins or OF_PEOPLE.search(one.name.replace("_", " "))),
     )
     for one in usual:
         if cells * one.size <= MOST_CELLS:

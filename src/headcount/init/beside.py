@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.init.decide import Ask, Draft, TakeProposals, draft
+from headcount.init.decide import Ask, Draft, Looked, TakeProposals, decided, looked_at
 from headcount.init.look import SeenColumn, SeenFile, look
 from headcount.init.told import Told
 from headcount.population.formats.layouts import Layout, read_layout
@@ -70,6 +70,19 @@ class Related:
     notes: tuple[str, ...]
 
 
+def looked_at_all(files: Sequence[AnyTable], told: Told, *, ask: Ask | None = None) -> Looked:
+    """Look at a file, or at several that belong to one population."""
+    if len(files) == 1:
+        return looked_at(files[0], told)
+    if strange := [one for one in files if not isinstance(one, Path)]:
+        raise InputError(
+            str(strange[0]), found="a data frame among several tables", expected="paths of files"
+        )
+    found = related([one for one in files if isinstance(one, Path)], ask=ask, key=told.key)
+    looked = looked_at(found.main, replace(told, form=found.form))
+    return replace(looked, key=found.key, notes=(*found.notes, *looked.notes))
+
+
 def draft_of(
     files: Sequence[AnyTable],
     *,
@@ -79,17 +92,7 @@ def draft_of(
 ) -> Draft:
     """What to make of a file, or of several that belong to one population."""
     said = told or Told()
-    if len(files) == 1:
-        return draft(files[0], ask=ask, epsilon=epsilon, told=said)
-    if strange := [one for one in files if not isinstance(one, Path)]:
-        raise InputError(
-            str(strange[0]), found="a data frame among several tables", expected="paths of files"
-        )
-    found = related([one for one in files if isinstance(one, Path)], ask=ask, key=said.key)
-    said = replace(said, form=found.form, key=found.key)
-    made = draft(found.main, ask=ask, epsilon=epsilon, told=said)
-    made.notes[:0] = found.notes
-    return made
+    return decided(looked_at_all(files, said, ask=ask), said, ask=ask, epsilon=epsilon)
 
 
 def related(files: Sequence[Path], *, ask: Ask | None = None, key: str = "") -> Related:

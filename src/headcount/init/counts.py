@@ -11,7 +11,7 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.init.attributes import single_years
 from headcount.init.look import SeenColumn, SeenFile
-from headcount.init.words import OTHER_UNITS
+from headcount.init.words import COUNTS, OTHER_UNITS
 from headcount.population.suspicious import COUNT_WORDS
 
 FULL = 0.5
@@ -23,12 +23,7 @@ LARGE, FEWEST_ROWS = 20, 6
 WEIGHTS = ("weight", "perwt", "number")
 """Names of counts that may as well be weights of people in a sample."""
 
-_COUNT = re.compile(
-    rf"^({'|'.join(COUNT_WORDS)}|cnt|obs|obs value|value|anzahl|personen|effectif|nombre|cantidad"
-    r"|personas|total|tot|headcount|einwohner|bevölkerung|wert|población|poblacion|população"
-    r"|populacao|habitants|habitantes|valeur|valor|aantal|inwoners|bevolking|antal|antall"
-    r"|befolkning|popolazione|liczba|ludność|(n|count|number) (of )?(people|persons))$"
-)
+_COUNT = re.compile(rf"^({'|'.join((*COUNT_WORDS, *COUNTS))})$")
 
 
 def called_count(column: SeenColumn) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from headcount.init.attributes import (
     why_not,
 )
 from headcount.init.counts import (
+    called_count,
     count_by_shape,
     count_columns,
     counts_people,
@@ -29,7 +30,7 @@ from headcount.init.counts import (
 )
 from headcount.init.layout import arranged
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
-from headcount.init.places import FoundPlaces, find_places, total_rows
+from headcount.init.places import FoundPlaces, find_places, is_place, total_rows
 from headcount.init.tables import Counted, counted
 from headcount.init.told import GEOGRAPHY, KINDS, Blank, FileKind, Told
 from headcount.init.wide import WideCells, find_cells, numbers_of
@@ -42,6 +43,10 @@ _KEY = re.compile(
     r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"
     r"|housing unit|home|wohnung|vivienda)( (id|no|nr|number|num|key|serial|code))?$"
 )
+
+
+MEAN_HOUSEMATES = 8
+"""People of a dwelling, on average, at most."""
 
 
 class Ask(Protocol):
@@ -108,6 +113,29 @@ class Draft:
         return source_of(self.places)
 
 
+@dataclass(frozen=True)
+class Looked:
+    """A file as it was found, before anything is decided.
+
+    where
+        table   what is read, which need not be opened again
+        notes   what was found
+        key     the column that people of one dwelling share, where other files have shown it
+    """
+
+    seen: SeenFile
+    table: AnyTable
+    notes: tuple[str, ...]
+    key: str = ""
+
+
+def looked_at(path: AnyTable, told: Told) -> Looked:
+    """Look at a file."""
+    found = arranged(path, sheet=told.sheet, form=told.form)
+    seen = look(path, sheet=found.sheet, form=found.form, labels=found.labels)
+    return Looked(seen, seen.rows.kept, (_told_format(seen), *found.notes))
+
+
 def draft(
     path: AnyTable,
     *,
@@ -117,11 +145,17 @@ def draft(
     told: Told | None = None,
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
-    answers, told = ask or TakeProposals(), told or Told(places=places)
-    found = arranged(path, sheet=told.sheet, form=told.form)
-    seen = look(path, sheet=found.sheet, form=found.form)
-    table = seen.rows.kept
-    notes = [_told_format(seen), *found.notes]
+    told = told or Told(places=places)
+    return decided(looked_at(path, told), told, ask=ask, epsilon=epsilon)
+
+
+def decided(looked: Looked, told: Told, *, ask: Ask | None = None, epsilon: str = "1") -> Draft:
+    """What to make of a file that was looked at."""
+    answers = ask or TakeProposals()
+    if looked.key and not told.key:
+        told = replace(told, key=looked.key)
+    seen, table, notes = looked.seen, looked.table, list(looked.notes)
+    path = seen.path
     _refuse_no_columns(seen, told.columns())
     seen = seen.without(told.not_counts)
     doubts.refuse_odd_lines(seen)
@@ -129,6 +163,9 @@ def draft(
     include |= _one_time(seen, answers, told=told.columns(), notes=notes)
     exclude = {one: list(values) for one, values in told.leave_out.items()}
     every = _chosen_rows(seen, include, exclude)
+    if told.kind is None and not told.columns() and (home := _numbered_in(every)):
+        told = replace(told, key=home)
+        notes.append(f"rows are people: they are numbered from 1 on in each {home!r}")
     if (sums := _by_sums(every, told, include)) is not None:
         return _counted_draft(every, sums, include, exclude, epsilon, notes, table)
     where = _places(seen, told)
@@ -176,6 +213,29 @@ def draft(
         doubts_rows.refuse_rows(made, every, told)
     doubts.refuse_places(made, told)
     return made
+
+
+def _numbered_in(seen: SeenFile) -> str:
+    """The key of dwellings in each of which people are numbered from 1 on; or nothing.
+
+    Dwellings of several sizes: a table has as many groups in every place.
+    """
+    if any(map(called_count, seen.columns)):
+        return ""
+    for one in seen.columns:
+        if not one.whole or one.has_gaps or one.numbers != list(range(1, one.number + 1)):
+            continue
+        for home in seen.columns:
+            several = len(one.values) / MEAN_HOUSEMATES <= home.number < len(one.values)
+            if home is one or is_place(home) or not several:
+                continue
+            number = pl.Series("\0n", one.form.plain(one.values)).cast(pl.Float64)
+            groups = seen.frame.select(home.name).with_columns(number).group_by(home.name)
+            sizes = groups.agg(pl.len(), n=pl.col("\0n").n_unique(), most=pl.col("\0n").max())
+            alike = (sizes["len"] == sizes["n"]) & (sizes["len"] == sizes["most"])
+            if alike.all() and sizes["len"].n_unique() > 2:
+                return home.name
+    return ""
 
 
 def _refuse_unproved(made: Draft, told: Told) -> None:

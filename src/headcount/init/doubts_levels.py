@@ -12,6 +12,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.init.doubts import listed, refuse
 from headcount.init.look import SeenFile
+from headcount.init.sums import half_of_all, sum_of_two
 from headcount.population.adding_up import (
     SEXES,
     SURE,
@@ -94,6 +95,22 @@ def refuse_levels_in_one_column(
         found=f"{first!r}, the total of {listed(parts)}: several levels of place in one column",
         expected=f'rows of the lowest level only: --leave-out "{column}={first}" leaves rows out, '
         'or --only "COLUMN=VALUE" takes those of one level',
+    )
+
+
+def refuse_levels_anywhere(seen: SeenFile, codes: Sequence[str], counts: Ints, column: str) -> None:
+    """Refuse places that stand beside those that they hold, in any order."""
+    if half := half_of_all(counts):
+        found = f"{listed([codes[k] for k in half])}, which have together the people of all others"
+    elif two := sum_of_two(counts):
+        found = f"{codes[two[0]]!r}, the total of {listed([codes[k] for k in two[1]])}"
+    else:
+        return
+    refuse(
+        seen,
+        place=f"column {column!r}",
+        found=f"{found}: several levels of place in one column?",
+        expected="rows of the lowest level only, without those of larger places",
     )
 
 

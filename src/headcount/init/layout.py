@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from headcount.errors import InputError
 from headcount.population.columns import WITHHELD
+from headcount.population.formats.office import SHEET
 from headcount.population.formats.sheets import Sheet, open_sheets
 from headcount.population.tables import AnyTable, FrameTable
 from headcount.population.text_files import Format
@@ -58,11 +59,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class Arranged:
-    """How a file is written, which sheet of it is read, and what is said of that."""
+    """How a file is written, which sheet of it is read, and what is said of that.
+
+    where
+        labels   what columns are, as a codebook or a second line of names says
+    """
 
     form: Format | None
     sheet: str
     notes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> Arranged:
@@ -73,7 +79,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
     chosen, notes = _sheet(path, sheets, sheet or (form.sheet if form else ""))
     own = chosen.form if form is None else replace(form, sheet=chosen.form.sheet)
     if chosen.header_stated:
-        return Arranged(own, chosen.name, tuple(notes))
+        return Arranged(own, chosen.name, tuple(notes), chosen.column_labels)
     lines = chosen.cells.rows()
     _refuse_fixed_width(path, chosen)
     layout = find_layout(lines, chosen.tail.rows(), text=chosen.kind == "text")
@@ -84,15 +90,29 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
             found="values and no names: there is no header line",
             expected="a name for each column, in one line or several, above the rows",
         )
-    names = [one for one in lines[layout.lines_above] if one] if lines else []
-    twice = layout.heading_lines == 1 and len(set(names)) < len(names)
+    heading = list(lines[layout.lines_above]) if lines else []
+    names = [one for one in heading if one]
+    below = [*lines[layout.lines_above + 1 :], *chosen.tail.rows()]
+    blank = [k for k, one in enumerate(heading) if not one]
+    filled = {k for line in below for k in blank if k < len(line) and line[k]}
+    hollow = len(blank) > 1 >= len(filled)
+    twice = layout.heading_lines == 1 and (len(set(names)) < len(names) or hollow)
     own = replace(own, **asdict(layout), number_names=twice)
     plain = layout == Layout(lines_above=_blank_above(lines)) and not twice
     if plain:
         own = replace(own, lines_above=0)
     if twice:
-        notes.append("names of columns that stand twice are numbered")
-    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)))
+        notes.append("names of columns that stand twice, or that are none, are numbered")
+    labels = chosen.column_labels or _labels(lines, layout)
+    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)), labels)
+
+
+def _labels(lines: Sequence[Line], layout: Layout) -> Mapping[str, str]:
+    """What columns are by the line below their names, where one is left out there."""
+    if layout.heading_lines > 1 or not layout.lines_after_heading:
+        return {}
+    names, below = lines[layout.lines_above], lines[layout.lines_above + 1]
+    return {a.strip(): b.strip() for a, b in zip(names, below, strict=True) if a and b}
 
 
 def _blank_above(lines: Sequence[Line]) -> int:
@@ -111,12 +131,37 @@ def _sheet(path: Path, sheets: Sequence[Sheet], named: str) -> tuple[Sheet, list
     if len(some) == 1 and not named:
         others = len(sheets) > 1
         return some[0], [f"sheet {some[0].name!r}: the only one with a table"] if others else []
+    if len(some) > 1 and not named and _are_parts(some):
+        names = tuple(one.name for one in some)
+        said = f"{len(names)} sheets with the same heading and rows are one table; a column"
+        together = replace(some[0], form=replace(some[0].form, sheet="", sheets=names), name="")
+        return together, [f"{said} {SHEET!r} has their names: {', '.join(names[:3])}, ..."]
     raise InputError(
         str(path),
         place="sheets",
         found=f"several: {', '.join(repr(one.name) for one in (sheets if named else some)[:12])}",
         expected=f'one of them: --sheet "{some[0].name}"',
     )
+
+
+def _are_parts(sheets: Sequence[Sheet]) -> bool:
+    """Whether sheets of a workbook have the same heading and rows of the same names."""
+    if any(one.kind != "excel" for one in sheets):
+        return False
+    first: tuple[Layout | None, list[object]] | None = None
+    for one in sheets:
+        lines = one.cells.rows()
+        layout = find_layout(lines)
+        if layout is None:
+            return False
+        begin = layout.lines_above + layout.heading_lines + layout.lines_after_heading
+        body = lines[begin : len(lines) - layout.lines_below]
+        names = [[cell for cell in line if cell and not _is_number(cell)] for line in body]
+        own = (layout, [lines[layout.lines_above : begin], names])
+        if first is not None and own != first:
+            return False
+        first = own
+    return True
 
 
 def _has_table(sheet: Sheet) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,17 +43,26 @@ FIRST = 10_000
 _GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
 _NUMBER = r"[-+]?[\d.,'\s]*\d[\d.,'\s]*([eE][-+]?\d+)?%?"
 WHOLE = r"^\d{1,15}(\.0*)?$"
+_CODED = re.compile(r"[A-Za-z]{0,5}_?\d+[A-Za-z_\d]*")
+"""Names of columns that are no words: P001002, V12, Q7A."""
+
 _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeenColumn:
-    """One column of a file: its values as text, and what they look like."""
+    """One column of a file: its values as text, and what they look like.
+
+    where
+        labels   what its codes are
+        label    what it is, as a codebook or a second line of names says
+    """
 
     name: str
     values: pl.Series
     form: Format
     labels: dict[str, str] = field(default_factory=dict)
+    label: str = ""
 
     @cached_property
     def present(self) -> pl.Series:
@@ -146,8 +155,9 @@ class SeenColumn:
 
     @property
     def says(self) -> str:
-        """The name in small letters, words parted by blanks."""
-        parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
+        """The name in small letters, words parted by blanks; of a name that is a code its label."""
+        name = self.label if self.label and _CODED.fullmatch(self.name) else self.name
+        parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
         return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", parted).strip().casefold()
 
 
@@ -184,13 +194,31 @@ class SeenFile:
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> SeenFile:
-    """Read a whole table as text, and find out how it is written; what ``form`` says is known."""
+def look(
+    path: AnyTable,
+    *,
+    sheet: str = "",
+    form: Format | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> SeenFile:
+    """Read a whole table as text, and find out how it is written; what ``form`` says is known.
+
+    ``labels`` say what columns are.
+    """
+    seen = _looked(path, sheet, form)
+    if not labels:
+        return seen
+    columns = (replace(one, label=labels.get(one.name, "")) for one in seen.columns)
+    return replace(seen, columns=tuple(columns))
+
+
+def _looked(path: AnyTable, sheet: str, form: Format | None) -> SeenFile:
     if isinstance(path, FrameTable):
         return _seen(path, form or Format(), "", "")
     refuse_no_file(path)
     known = replace(form or Format(), sheet=sheet or (form.sheet if form else ""))
-    if not known.sheet and len(names := names_in(path, known)) > 1:
+    told = known.sheet or known.sheets
+    if not told and len(names := names_in(path, known)) > 1:
         raise InputError(
             str(path),
             place="sheets",

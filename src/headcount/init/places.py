@@ -11,13 +11,11 @@ import numpy as np
 import polars as pl
 
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
-from headcount.init.words import CODES_OF_PLACES, PERSONAL, PLACES
+from headcount.init.words import CODES, CODES_OF_PLACES, PERSONAL, PLACES
 from headcount.population.suspicious import TOTAL_WORDS, blank_or_total
 
-_PLACE = re.compile(
-    rf"(^|.* )({'|'.join(PLACES)})s?( (id|code|cd|nr|no|num|number|fips|key|name|label|desc"
-    r"|pcode|type of area))?( \d+)?$"
-)
+_JOINED = "|".join(one for one in CODES if not one.isascii())  # some scripts part no words
+_PLACE = re.compile(rf"(^|.* )({'|'.join(PLACES)})s?( ({'|'.join(CODES)})|{_JOINED})?( \d+)?$")
 _SCHEMES = re.compile("|".join(CODES_OF_PLACES))
 _NOT_HERE = re.compile(r"birth|born|origin|work|previous|last year|ago|moved|citizen|school")
 """Names of places where people do not live now."""

@@ -11,20 +11,14 @@ from typing import Any, Literal, TypeAlias
 from headcount.errors import InputError, did_you_mean
 from headcount.fields import Pairs
 from headcount.geography.geography import GeographyLike, geography_source
-from headcount.init.attributes import Chosen
-from headcount.init.beside import draft_of
-from headcount.init.decide import Draft
+from headcount.init.beside import looked_at_all
+from headcount.init.decide import decided
 from headcount.init.doubts import refuse_other_size
+from headcount.init.proposal import Question, asked, found, number_of, population_of
 from headcount.init.told import KINDS, Blank, FileKind, Told, as_arguments
 from headcount.population import Population
 from headcount.population.columns import AttributeColumn, KeyColumn
-from headcount.population.counts import read_counts
-from headcount.population.from_households import to_population
-from headcount.population.households import read_households
-from headcount.population.microdata import read_microdata
-from headcount.population.people_table import RowChoice
 from headcount.population.tables import table_of
-from headcount.schema import Attribute, Schema
 
 log = logging.getLogger(__name__)
 
@@ -175,12 +169,15 @@ def read(
     if not tables:
         raise InputError("read", found="no table", expected="a path, or a data frame")
     with _naming_arguments():
-        made = draft_of(tables, told=told)
+        with asked(None, told, tables):
+            looked = looked_at_all(tables, told)
+        with asked(looked, told, tables):
+            made = decided(looked, told)
     for note in made.notes:
         log.info("%s", note)
     known = given or {}
     columns = [
-        known[one.name] if _says(known.get(one.name)) else _found(one)
+        known[one.name] if _says(known.get(one.name)) else found(one)
         for one in made.attributes
         if given is not None or keys is None or one.column != keys.column
     ]
@@ -195,9 +192,9 @@ def read(
             "table, or read_counts with a schema)",
         )
     listed = None if units is None else table_of(units)
-    population = _population(made, columns, listed, keys, public=public)
-    with _naming_arguments():
-        refuse_other_size(made, _number(population), told)
+    population = population_of(made, columns, listed, keys, public=public)
+    with _naming_arguments(), asked(looked, told, tables):
+        refuse_other_size(made, number_of(population), told)
     return population
 
 
@@ -206,32 +203,13 @@ def _naming_arguments() -> Iterator[None]:
     """Name arguments in a message, in place of the options of the command."""
     try:
         yield
+    except Question as question:
+        raise Question(question, question.ways, arguments=True) from None
     except InputError as error:
         expected = as_arguments(error.expected)
         error.args = (str(error).removesuffix(error.expected) + expected,)
         error.expected = expected
         raise
-
-
-def people_of(made: Draft, told: Told) -> Population:
-    """The people that a draft reads; a doubtful number of them is refused."""
-    people = _population(made, [_found(one) for one in made.attributes], None, None, public=False)
-    refuse_other_size(made, _number(people), told)
-    return people
-
-
-def how_many(made: Draft, told: Told) -> tuple[int, int]:
-    """How many people a draft reads, and in how many places."""
-    return size_of(people_of(made, told))
-
-
-def size_of(people: Population) -> tuple[int, int]:
-    """How many people these are, and in how many places."""
-    return _number(people), people.geography.size(people.geography.leaf)
-
-
-def _number(people: Population) -> int:
-    return len(people.unit) if people.count is None else int(people.count.sum())
 
 
 def _places(geography: GeographyLike) -> Any:
@@ -280,89 +258,3 @@ def _said(name: str, spec: object) -> AttributeColumn:
 def _says(spec: AttributeColumn | None) -> bool:
     """Whether a specification says how values become levels."""
     return spec is not None and spec.known_levels is not None
-
-
-def _found(one: Chosen) -> AttributeColumn:
-    """A column as the look has found it: levels that it lists are read from the data."""
-    missing: Any = one.missing or "refuse"
-    return AttributeColumn(
-        name=one.name,
-        column=one.column,
-        levels=one.levels or None,
-        levels_from_data=one.levels_from_data,
-        values=Pairs(one.values),
-        bins=one.bins or None,
-        missing=missing,
-        missing_values=one.missing_values,
-    )
-
-
-def _population(
-    made: Draft,
-    columns: Sequence[AttributeColumn],
-    units: Any,
-    keys: KeyColumn | None,
-    *,
-    public: bool,
-) -> Population:
-    """The people of a table, read by the reader of its kind."""
-    table, form, source = made.table, made.look.form, made.geography
-    if table is not made.look.path:
-        form = replace(form, beside=())  # what is beside a file is among its columns already
-    choice = RowChoice(_values(made.include), _values(made.exclude))
-    blank = made.blank_counts or "refuse"
-    totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"
-    if made.kind == "wide":
-        assert made.cells is not None
-        if keys is not None:
-            keys.refuse_counted("it for a table of counts")
-        names = [name for name, _ in made.cells.attributes]
-        return read_counts(
-            table,
-            schema=Schema(tuple(Attribute(name, held) for name, held in made.all_attributes)),
-            geography=source,
-            columns={
-                column: dict(zip(names, held, strict=True))
-                for column, held in made.cells.levels_of.items()
-            },
-            attributes=columns,
-            units=units,
-            public=public,
-            totals=totals,
-            sums="keep" if made.keep_sums else "refuse",
-            blank_counts=blank,
-            overlap=1,
-            choice=choice,
-            form=form,
-        )
-    if made.kind == "dwellings":
-        households = read_households(
-            table,
-            key=made.key,
-            geography=source,
-            attributes=columns,
-            units=units,
-            public=public,
-            keys=keys,
-            choice=choice,
-            form=form,
-        )
-        return to_population(households)
-    return read_microdata(
-        table,
-        attributes=columns,
-        geography=source,
-        units=units,
-        public=public,
-        totals=totals,
-        not_counts=made.not_counts if made.kind == "people" else (),
-        count=made.count,
-        blank_counts=blank,
-        keys=keys,
-        choice=choice,
-        form=form,
-    )
-
-
-def _values(of: Mapping[str, Sequence[str]]) -> Pairs[tuple[str, ...]]:
-    return Pairs((column, tuple(values)) for column, values in of.items())

@@ -28,6 +28,9 @@ MOSTLY = 0.98
 EIGHTHS = 4
 """Parts of the rows in which sums are looked for too, so that a wrong row hides none."""
 
+MOST_PARTED, MOST_SWAPPED = 36, 1500
+"""Rows of which all ways to part them are tried, and of which two are exchanged."""
+
 MOST_FAMILIES = 6
 """How often the same people may stand beside each other without a total."""
 
@@ -249,6 +252,79 @@ def totals_in_order(counts: Ints) -> RowTotals:
     best = max(found, key=lambda rows: int(rows.sum()))
     agree = digits(counts[best]) - sure * float(best.sum())
     return RowTotals(best, int(best.sum()), max(agree, 0.0))
+
+
+def sum_of_two(counts: Ints) -> tuple[int, list[int]] | None:
+    """A row (of rows x columns) that is the sum of two others, anywhere, in every column."""
+    if len(counts) > MOST_SWAPPED:
+        return None
+    sure = SURE + 3 * log10(len(counts) + 1)
+    for total, parts in _pairs(marks_of(counts.T), counts.max(axis=1, initial=0) > 0):
+        if digits(counts[total]) >= sure:
+            return total, parts
+    return None
+
+
+def half_of_all(counts: Ints) -> list[int]:
+    """Rows (of rows x columns) that have together what all others have, in every column.
+
+    Larger places beside those that they hold, in any order. The largest rows are tried, but for one
+    that is another; of few rows all ways to part them are (Horowitz and Sahni, 1974).
+    """
+    whole = counts.sum(axis=0)
+    number = len(counts)
+    if number < 5 or (whole % 2).any() or not whole.any():
+        return []
+    # Columns that follow from others, and units in which all are counted, tell nothing.
+    rank = int(np.linalg.matrix_rank(counts.astype(float)))
+    units = np.maximum(np.gcd.reduce(counts, axis=0), 1)
+    sure = float(np.sort(np.log10(1.0 + whole / units))[-rank:].sum()) - SURE
+    weights = np.random.default_rng(31).integers(1, 1 << 63, counts.shape[1], dtype=np.uint64)
+    marks = (counts.astype(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
+    half = ((whole // 2).astype(np.uint64) * weights).sum(dtype=np.uint64)
+    order = np.argsort(-counts.sum(axis=1), kind="stable")
+    likely = number <= MOST_SWAPPED and sure >= 3 * log10(number)
+    if likely and (found := _largest(marks[order], half)):
+        return sorted(order[list(found)].tolist())
+    if number <= MOST_PARTED and sure >= number * log10(2):
+        return _parted(marks, half)
+    return []
+
+
+def _largest(marks: Marks, wanted: np.uint64) -> set[int]:
+    """The first so many with the wanted sum, but for one that is taken in, out or exchanged."""
+    number = len(marks)
+    missing = wanted - np.cumsum(marks)  # after the first k + 1
+    nothing = np.zeros(1, dtype=np.uint64)
+    swaps = np.concatenate([nothing, marks])[None, :] - np.concatenate([nothing, marks])[:, None]
+    by_size = np.argsort(swaps, axis=None, kind="stable")
+    ordered = swaps.ravel()[by_size]
+    first = np.searchsorted(ordered, missing)
+    for k in np.flatnonzero(ordered[np.minimum(first, len(ordered) - 1)] == missing).tolist():
+        out, new = divmod(int(by_size[first[k]]), number + 1)
+        if out <= k + 1 and (new == 0 or new > k + 1) and k + 1 < number:
+            return (set(range(k + 1)) - {out - 1}) | ({new - 1} if new else set())
+    return set()
+
+
+def _parted(marks: Marks, wanted: np.uint64) -> list[int]:
+    """Some of a few numbers whose sum is the wanted one, the sums of each half of them compared."""
+    cut = len(marks) // 2
+    sums = []
+    for own in (marks[:cut], marks[cut:]):
+        every = np.zeros(1, dtype=np.uint64)
+        for one in own:
+            every = np.concatenate([every, every + one])
+        sums.append(every)
+    order = np.argsort(sums[1], kind="stable")
+    ordered = sums[1][order]
+    at = np.minimum(np.searchsorted(ordered, wanted - sums[0]), len(ordered) - 1)
+    hits = np.flatnonzero(ordered[at] == wanted - sums[0])
+    if not len(hits):
+        return []
+    first, second = int(hits[0]), int(order[at[hits[0]]])
+    ways = [*(first >> k & 1 for k in range(cut)), *(second >> k & 1 for k in range(32))]
+    return [k for k, taken in enumerate(ways) if taken]
 
 
 def _two_ways(marks: Marks, filled: Flags) -> list[list[tuple[int, list[int]]]]:

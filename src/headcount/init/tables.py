@@ -664,11 +664,12 @@ class _Rows:
         names = [one.name for one in counts]
         doubts.refuse_other_units(self.seen, names)
         named = any(POPULATION.search(one.says) for one in counts)
-        column = self.seen.column(places.columns[-1])
-        vague = [o for o in self.columns.fractions if not OTHER_UNITS.search(o.says)]
+        column, known = self.seen.column(places.columns[-1]), named or bool(groups)
+        called = known or self.family.whole < 0 or called_count(counts[0])
+        vague = [o for o in self.columns.fractions if not (known and OTHER_UNITS.search(o.says))]
         used = (*places.columns, *groups)
         vague += [o for o in self.columns.levels if o.name not in used and o.number > 1]
-        if vague or not (named or is_place(column) or self.told):
+        if vague or not called or not (named or is_place(column) or self.told):
             return False
         parts = [self.number([one], self.alive) for one in groups]
         size = self.number(places.columns, self.alive) * prod(parts)
@@ -911,6 +912,9 @@ class _Rows:
         doubts_levels.refuse_levels_in_one_column(
             self.seen, labels, matrix, column=places.columns[-1]
         )
+        if not groups:
+            matrix = self.columns.table.counts[self.alive][:, list(self.family.parts)]
+        doubts_levels.refuse_levels_anywhere(self.seen, labels, matrix, places.columns[-1])
 
     def _crossed(self, names: Sequence[str], rest: Sequence[str]) -> tuple[Ints, list[str]]:
         """The people that are left by the values of some columns, in the order of the file."""

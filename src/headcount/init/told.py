@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from headcount.errors import ConfigError, one_of
 from headcount.geography.geography import CodeColumns, GeographySource, Prefixes
@@ -62,6 +62,18 @@ def as_arguments(text: str) -> str:
         return f"{name}={json.dumps(value, ensure_ascii=False)}"
 
     return _OPTION.sub(argument, text)
+
+
+def options_in(text: str) -> list[tuple[tuple[str, str], ...]]:
+    """The answers that a message names: options with their values; side by side they are one."""
+    found: list[tuple[tuple[str, str], ...]] = []
+    end = -1
+    for one in _OPTION.finditer(text):
+        said = (one[1], one[2] or one[3] or "")
+        beside = end >= 0 and not text[end : one.start()].strip()
+        found.append((*(found.pop() if beside else ()), said))
+        end = one.end()
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +158,23 @@ class Told:
             ages=ages,
             sheet=sheet,
         )
+
+    def and_also(self, options: Sequence[tuple[str, str]]) -> Told:
+        """The same with what more options say."""
+        more: dict[str, Any] = {}
+        for option, value in options:
+            name = option.replace("-", "_")
+            if option == "no-places":
+                more["places"] = CodeColumns(columns=())
+            elif option == "attributes":
+                more[name] = {attribute_name(one, set()): one for one in _names(value)}
+            elif option == "not-counts":
+                more[name] = (*self.not_counts, *_names(value))
+            elif option in ("only", "leave-out"):
+                more[name] = {**getattr(self, name), **_values(option, [value])}
+            else:
+                more[name] = _names(value) if option == "places" else value
+        return replace(self, **more)
 
     def columns(self) -> tuple[str, ...]:
         """The columns that are named, which must exist."""

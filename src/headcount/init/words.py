@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,35 @@ def _lists() -> dict[str, list[str]]:
 _LISTS = _lists()
 
 
+_ROLES = ("age", "sex", "race", "origin")
+
+
 def role_words(name: str) -> list[str]:
     """Words that say what an attribute, or a level of it, is: "age", "sex", "female", "over"."""
     return _LISTS.get(f"role_{name}", [])
 
 
-PLACES, CODES_OF_PLACES = _LISTS["places"], _LISTS["codes_of_places"]
+PLACES, CODES_OF_PLACES, CODES = (_LISTS[one] for one in ("places", "codes_of_places", "codes"))
+COUNTS = [*_LISTS["counts"], *_LISTS["population"]]
 
 
 def _any(*words: str) -> re.Pattern[str]:
     """One of these words among those of a name (in small letters, parted by blanks)."""
-    return re.compile(rf"(?:^| )(?:{'|'.join(' '.join(words).split())})(?: |$)")
+    return _among(" ".join(words).split())
 
+
+def _among(words: Sequence[str]) -> re.Pattern[str]:
+    """One of these among the words of a name; scripts that part no words have it anywhere."""
+    parted = [one for one in words if one.isascii() or _PARTED.search(one)]
+    others = [one for one in words if one not in parted]
+    return re.compile(rf"(?:^| )(?:{'|'.join(parted)})(?: |\d|$)|{'|'.join(others) or '(?!)'}")
+
+
+_PARTED = re.compile(r"[a-z\u0370-\u052f]")
+"""Scripts that part words by blanks: Latin, Greek, Cyrillic."""
+
+OF_PEOPLE = _among([*(w for role in _ROLES for w in role_words(role)), *_LISTS["of_people"]])
+"""What people have, and places and homes have not: sex, age, origin and the like."""
 
 TIME = _any(
     "year yr jahr año ano anio année annee anno rok vuosi år aar jaar aasta aastat gads",
@@ -94,13 +112,7 @@ HEAD = re.compile(
 RELATION = re.compile(r"(^| )(relat\w*|relp?|position|stellung|verwandt\w*|lien|parentesco)( |$)")
 """What somebody is in a household."""
 
-POPULATION = re.compile(
-    r"(^| )(pop|tot ?pop|popn|popbase|population|populations|persons?|people|inhabitants"
-    r"|residents|headcount|einwohner|bevölkerung|bevoelkerung|personen|población|poblacion"
-    r"|personas|habitantes|população|populacao|pessoas|habitants|personnes|effectif|inwoners"
-    r"|bevolking|folkemængde|folkmängd|folkmangd|folkemengde|befolkning|personer|popolazione"
-    r"|abitanti|residenti|ludność|osoby|obyvatelstvo|väestö|rahvaarv|nüfus)( |$)"
-)
+POPULATION = _among(_LISTS["population"])
 """Numbers of people."""
 
 PERSON_ID = re.compile(

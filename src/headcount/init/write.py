@@ -184,6 +184,8 @@ def _format(made: Draft, config: Path) -> str:
     for key in ("lines_above", "heading_lines", "lines_after_heading", "lines_below"):
         if (number := getattr(form, key)) != getattr(PLAIN, key):
             lines.append(f"{key} = {number}")
+    if form.sheets:
+        lines.append(_said(f"sheets = {_list(form.sheets)}", "a column has their names"))
     if form.number_names:
         lines.append(_said("number_names = true", "some names stand twice"))
     if form.fill_down:

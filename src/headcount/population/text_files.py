@@ -65,6 +65,8 @@ class Format:
         thousands   the sign between thousands of counts
         sheet       the sheet of an Excel file, the file of a zip, the level of a summary file or
                     the table of an R file; left out, the first
+        sheets      sheets of an Excel file that are parts of one table, with the same heading; a
+                    column called "sheet" has their names
         lines_above the lines of a text, or the rows of a sheet, above the names of columns
         heading_lines   how many lines name the columns; with none they are numbered
         lines_after_heading   lines between these and the first row
@@ -80,6 +82,7 @@ class Format:
     decimal: Literal[".", ","] = "."
     thousands: Literal["", ",", ".", " ", "'"] = ""
     sheet: str = ""
+    sheets: tuple[str, ...] = ()
     lines_above: int = 0
     heading_lines: int = 1
     lines_after_heading: int = 0
@@ -126,7 +129,7 @@ class Format:
     def cut(self) -> bool:
         """Whether it says where in the file the table stands."""
         lines = (self.lines_above, self.lines_after_heading, self.lines_below)
-        return any(lines) or self.heading_lines != 1 or self.number_names
+        return any(lines) or self.heading_lines != 1 or self.number_names or bool(self.sheets)
 
     def of_table(self, one: Beside) -> Format:
         """How a table beside is written."""

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
 from headcount.files import parse_toml
-from headcount.init.decide import Draft, draft
-from headcount.init.read import how_many
+from headcount.init.proposal import Proposal, Question, Way, proposal_of
 from headcount.init.told import KINDS, Told
 from headcount.init.write import config_name, write_draft
+from headcount.population.population import is_it_right
 from headcount.population.suspicious import refuse_values_as_names
-from headcount.population.tables import header_of
+from headcount.population.tables import AnyTable, header_of
 from headcount.population.text_files import PLAIN, Format
 from headcount.privacy import Ledger, UnitOfPrivacy
 from headcount.privacy.ledger import declared_total
@@ -48,9 +48,9 @@ UNITS = {one.value: one.value for one in UnitOfPrivacy}
 
 ASKED = (
     *("kind", "places", "count", "key", "attributes", "universe", "not_counts", "only"),
-    *("leave_out", "blank_counts", "ages", "sheet"),
+    *("leave_out", "blank_counts", "ages", "sheet", "no_places", "beside"),
 )
-"""What can be said of a file before a config is written."""
+"""What can be said of a file before a config is written; ``beside`` names what belongs to it."""
 
 BLANK_COUNTS = {"": "refused", "zero": "0: nobody", "withheld": "withheld, and not counted"}
 AGES = {"": "not said", "years": "years", "codes": "codes of age groups"}
@@ -61,16 +61,17 @@ def propose(studio: Studio, asked: Asked) -> Response:
     path = studio.folder.inside(require(asked.query.get("file", ""), "file"))
     name = studio.folder.name_of(path)
     told = {one: asked.query.get(one, "") for one in ASKED}
-    made: Draft | None = None
-    fault, named = "", False
+    found: Proposal | None = None
+    fault, named, answers = "", False, list[tuple[str, str]]()
     try:
         _refuse_bare(studio, path)
         named = True
-        said = _told(told)
-        made = draft(path, told=said)
-        how_many(made, said)
+        found = proposal_of(_files(studio, path, told["beside"]), told=_told(told))
     except HeadcountError as error:
-        made, fault = None, studio.said(error)
+        fault = studio.said(error)
+        if isinstance(error, Question) and studio.accepted:
+            answers = [(one.said, _asked_again(studio, name, told, one)) for one in error.ways]
+    made = found.made if found else None
     return studio.page(
         "look.html.j2",
         here="data",
@@ -78,7 +79,10 @@ def propose(studio: Studio, asked: Asked) -> Response:
         file=name,
         told=told,
         made=made,
+        preview=found.preview if found and studio.accepted else None,
+        question=is_it_right(*found.size) if found and studio.accepted else "",
         fault=fault,
+        answers=answers,
         kinds={"": f"found by looking{f': {KINDS[made.kind]}' if made else ''}", **KINDS},
         blank_counts=BLANK_COUNTS,
         ages=AGES,
@@ -94,9 +98,9 @@ def write(studio: Studio, asked: Asked) -> Response:
     config = studio.folder.inside(
         require(asked.field("name"), "name").removesuffix(".toml") + ".toml"
     )
-    told = _told({one: asked.field(one) for one in ASKED})
+    said = {one: asked.field(one) for one in ASKED}
     _refuse_bare(studio, path)
-    write_draft(draft(path, told=told), config)
+    write_draft(proposal_of(_files(studio, path, said["beside"]), told=_told(said)).made, config)
     return studio.go("/data", config=studio.folder.name_of(config))
 
 
@@ -104,8 +108,25 @@ def _told(said: Mapping[str, str]) -> Told:
     """What was typed; each line of rows to take or leave out is COLUMN=VALUE."""
     lines = {one: said[one].splitlines() for one in ("only", "leave_out")}
     rows = {one: [line for line in typed if line.strip()] for one, typed in lines.items()}
-    words: dict[str, Any] = {**said, **rows}
+    words: dict[str, Any] = {**said, **rows, "no_places": bool(said["no_places"])}
+    del words["beside"]
     return Told.by_words(**words)
+
+
+def _files(studio: Studio, path: Path, beside: str) -> list[AnyTable]:
+    """The file that is looked at, and those that belong to it."""
+    named = [one.strip() for one in beside.split(",") if one.strip()]
+    return [path, *(studio.folder.inside(one) for one in named)]
+
+
+def _asked_again(studio: Studio, name: str, told: Mapping[str, str], way: Way) -> str:
+    """Where the file is looked at with one more answer."""
+    again = dict(told)
+    for option, value in way.options:
+        key = option.replace("-", "_")
+        sign = {"only": "\n", "leave_out": "\n", "not_counts": ","}.get(key, "")
+        again[key] = f"{again[key]}{sign}{value}" if sign and again[key] else value or "yes"
+    return studio.at("/look", file=name, **again)
 
 
 def _refuse_bare(studio: Studio, path: Path, form: Format = PLAIN) -> None:

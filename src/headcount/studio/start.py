@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from headcount.errors import ConfigError, HeadcountError, did_you_mean
 from headcount.files import read_toml, stranger, write_text_atomic
+from headcount.population.formats.kinds import KNOWN
 from headcount.privacy import Ledger
 from headcount.privacy.loss import decimal
 from headcount.release.directory import FACTS, INTERNAL, RunDirectory
@@ -23,7 +24,10 @@ from headcount.studio.app import Asked, Studio
 DEEPEST, MOST_FILES = 4, 2_000
 """Folders below the first that are looked through, and files that are listed."""
 
-TABLES = (".csv", ".tsv", ".txt", ".gz", ".parquet", ".xlsx", ".xls", ".dta", ".sav", ".zsav")
+NO_TABLES = (".json", ".xpt", ".zip")
+"""Endings of files of which most are no tables: releases are such too."""
+
+TABLES = tuple(one for one in KNOWN if one not in NO_TABLES)
 """Endings of files that ``headcount init`` can look at."""
 
 UNITS, COMPARISONS = ".units.csv", "comparisons/"
@@ -141,7 +145,9 @@ def _tables_among(files: dict[str, Path], runs: list[_ListedRun]) -> list[str]:
     return [
         name
         for name in files
-        if name.endswith(TABLES) and not name.endswith(UNITS) and not name.startswith(inside)
+        if name.lower().endswith(TABLES)
+        and not name.endswith(UNITS)
+        and not name.startswith(inside)
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -85,6 +86,9 @@ class Layout:
 
 Codebook = tuple[Path, "Layout"]
 
+MOST_BOOKS = 20
+"""Codebooks in a folder that are tried."""
+
 
 def codebook_of(path: Path, beside: Sequence[Path] = ()) -> Codebook | None:
     """The codebook of a text: one that was named with it, or one beside it under its name."""
@@ -100,6 +104,20 @@ def codebook_of(path: Path, beside: Sequence[Path] = ()) -> Codebook | None:
                 return book, read_layout(book)
             except InputError:  # nobody said that it is one: it may be anything of that name
                 log.info("%s is no codebook of %s", book.name, path.name)
+    return _by_its_columns(path)
+
+
+def _by_its_columns(path: Path) -> Codebook | None:
+    """A codebook of NHGIS under another name, that has the very columns of a text."""
+    names: set[str] | None = None
+    for book in sorted(path.parent.glob("*_codebook.txt"))[:MOST_BOOKS]:
+        if names is None:
+            start = Stored(path).start().decode("latin-1").partition("\n")[0]
+            names = {one.strip('" \r\xef\xbb\xbf') for one in re.split(r"[,;\t|]", start)}
+        with suppress(InputError):  # nobody said that it is one
+            layout = read_layout(book)
+            if {one.name for one in layout.fields} == names:
+                return book, layout
     return None
 
 

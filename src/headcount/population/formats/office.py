@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -32,6 +33,9 @@ from headcount.processes import memory_limit
 
 Merged = tuple[int, int, int, int]
 """First row and column, last row and column, from 0."""
+
+SHEET = "sheet"
+"""The column of their names, where several sheets are one table."""
 
 LARGER_AS_SHEET = 20
 """Memory that an Excel file takes, in sizes of the file, which is packed."""
@@ -63,10 +67,31 @@ def sheet_names(stored: Stored) -> list[str]:
 
 def read_excel(stored: Stored, form: Format) -> Content:
     """A sheet with its heading, which is the first row in which something stands, or as told."""
+    if form.sheets:
+        return _sheets_together(stored, form)
     if form.cut:
         return _cut(stored, form)
     table, header = _as_headed(stored, form)
     return Content(frame=table.select(pl.all().cast(pl.String)), header=header)
+
+
+def _sheets_together(stored: Stored, form: Format) -> Content:
+    """Sheets with the same heading below each other, with a column of their names."""
+    parts: list[pl.DataFrame] = []
+    for name in form.sheets:
+        own = _cut(stored, replace(form, sheets=(), sheet=name))
+        alike = not parts or own.frame.columns == parts[0].columns[1:]
+        if not alike or SHEET in own.frame.columns:
+            raise InputError(
+                stored.name,
+                place=f"sheet {name!r}",
+                found="another heading" if not alike else f"a column {SHEET!r}",
+                expected=f"the heading of the sheet {form.sheets[0]!r}, without a column of that "
+                "name: sheets are parts of one table",
+            )
+        named = pl.Series(SHEET, [name] * own.frame.height, dtype=pl.String)
+        parts.append(own.frame.insert_column(0, named))
+    return Content(frame=pl.concat(parts), header=parts[0].columns)
 
 
 def _as_headed(stored: Stored, form: Format) -> tuple[pl.DataFrame, list[str]]:
@@ -79,7 +104,10 @@ def _as_headed(stored: Stored, form: Format) -> tuple[pl.DataFrame, list[str]]:
         first = book.load_sheet(sheet, dtypes="string", header_row=None, n_rows=1).to_polars()
     except fastexcel.FastExcelError as error:
         raise damaged(stored.name, error, "an Excel file") from None
-    return table, [str(one) for one in first.row(0)] if first.height else []
+    header = ["" if one is None else str(one) for one in first.row(0)] if first.height else []
+    if header.count("") == 1:  # of which there may be one, as of the numbers of rows
+        table = table.rename({table.columns[header.index("")]: ""})
+    return table, header
 
 
 def grid(stored: Stored, form: Format) -> pl.DataFrame:
