@@ -131,7 +131,7 @@ def begin(drive: Driver, tmp_path_factory: pytest.TempPathFactory) -> Begin:
     """A begun run of some settings; tests copy it, so that one is enough for all of them."""
 
     @cache
-    def made(**settings: str) -> Start:
+    def made(**settings: Any) -> Start:
         return begun(drive, tmp_path_factory.mktemp("begun"), **settings)
 
     return made

@@ -143,8 +143,8 @@ def _refuse_tables(made: Draft, every: SeenFile) -> None:
             "if each row is one person; --not-counts for a column of something else",
         )
     for one in seen.columns:
-        own = PERSON_ID.search(one.says) and not NUMBERED.search(one.says)
-        if own and 1 < one.number < len(one.present):
+        person = PERSON_ID.search(one.says) and not NUMBERED.search(one.says)
+        if person and 1 < one.number < len(one.present):
             refuse(
                 seen,
                 place=f"column {one.name!r}",
