@@ -143,7 +143,7 @@ def test_households_that_count_half_are_seen(monkeypatch: pytest.MonkeyPatch):
 
 def test_households_that_are_not_cut_are_seen(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("headcount.mechanisms.Chain.cut", lambda _chain, data: data)
-    monkeypatch.setattr("headcount.mechanisms._noisy.refuse_uncut", lambda *_given, **_named: None)
+    monkeypatch.setattr("headcount.mechanisms._chain.refuse_uncut", lambda *_given, **_named: None)
     unit = UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE
     assert any(case.above for case in cases("households", "geometric", unit))
 

@@ -392,6 +392,7 @@ def _changed_tables() -> list[Example]:
     return [
         Example("cell-key", "cell-key.md", ("age_sex = ",), people, files.people),
         Example("rounding", "cell-key.md", ('how = "random"',), people, files.people),
+        Example("rounding-steps", "cell-key.md", ("us-special-2004",), people, files.people),
         Example("later-tables", "cell-key.md", ("reuse = ",), SWAPPED, first_run),
         Example("office-keys", "offices.md", ("exact_total = ",)),
         Example("office-chain", "offices.md", ("targeted-swapping",)),

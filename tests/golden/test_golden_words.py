@@ -16,6 +16,7 @@ from headcount.addresses import ALONE, METHODS, Word, _Phrase, method_words, ste
 from headcount.config.load import RunSettings
 from headcount.fields import Marker
 from headcount.mechanisms import PreTabular
+from headcount.mechanisms.coarsening.settings import Show
 from headcount.mechanisms.suppression._pattern import CostFile
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.typed import _marks, shaping
@@ -181,4 +182,7 @@ def test_every_setting_of_every_method_has_its_word(folder: Path):
         for step in config_named(name, folder).mechanism:
             for one in values(step):
                 missing = [key for key in shaping(one) if f"{key}=" not in step_words(step)]
+                if type(one) is Show and one.rule:  # its words are the steps that it stands for
+                    assert f"steps=(Step(at={one.steps[0].at}, " in step_words(step)
+                    missing.remove("rule")
                 assert missing == (["sha256"] if type(one) is CostFile else []), name

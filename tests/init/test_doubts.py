@@ -668,7 +668,7 @@ def test_a_code_beside_its_label_and_what_a_place_has_are_named(tmp_path: Path) 
     assert "not used: 'year_of_file': it has the same value in every row" in notes
 
 
-def test_a_sheet_must_be_named_where_there_are_several(tmp_path: Path) -> None:
+def test_sheets_of_one_heading_are_asked_about_and_one_can_be_named(tmp_path: Path) -> None:
     import xlsxwriter
 
     path = tmp_path / "book.xlsx"
@@ -678,7 +678,7 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path: Path) -> None:
             sheet.write_row(0, 0, ("ward", "population"))
             for n in WARDS:
                 sheet.write_row(n, 0, (f"W{n}", n * (100 + number)))
-    with pytest.raises(InputError, match="sheets: found several: 'North', 'South', expected one"):
+    with pytest.raises(InputError, match="column 'sheet': found levels without a total"):
         draft(path)
     assert size(path, sheet="South") == (7878, 12)
     write_draft(draft(path, told=Told(sheet="South")), tmp_path / "book.toml")

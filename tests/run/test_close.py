@@ -21,7 +21,6 @@ from tests.run.town import (
     LEDGER,
     Stop,
     contents,
-    drawn_by,
     interrupted,
     make_ledger,
     write_config,
@@ -74,20 +73,6 @@ def test_a_closed_run_cannot_go_on(stuck: Path):
     with pytest.raises(PrivacyError, match="found state closed, expected one from which"):
         ledger.mark(spend_of(stuck).run_id, SpendState.COMPLETE)
     protect_run(write_config(stuck, run=LEDGER, out="another"))
-
-
-def test_a_run_of_an_older_version_loses_the_noise_that_it_wrote_down(stuck: Path):
-    """Draws of OpenDP had no address at which they could be made again."""
-    out = stuck / "out"
-    drawn_by(out, "opendp")
-    (out / "internal/noise").mkdir()
-    (out / "internal/noise/0123.npy").write_bytes(b"draws")
-    with pytest.raises(RunError, match=r"found run .* made with a different config, expected"):
-        protect_run(write_config(stuck, run=LEDGER))
-    close_run(out, why=WHY)
-    assert spend_of(stuck).state is SpendState.CLOSED
-    inside = sorted(path.name for path in (out / "internal").iterdir())
-    assert inside == ["closed.json", "config.json", "lock", "run.json"]
 
 
 def test_closing_that_breaks_off_anywhere_is_finished_by_the_same_command(

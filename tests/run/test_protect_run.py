@@ -29,11 +29,9 @@ from tests.run.town import (
     AGES,
     LEDGER,
     MICRODATA,
-    OLDER,
     SEXES,
     UNITS,
     contents,
-    drawn_by,
     interrupted,
     make_ledger,
     people,
@@ -413,15 +411,6 @@ def test_what_is_read_off_the_data_is_listed_and_warned_of(
     assert pl.read_parquet(out / "release/tract.parquet")["tract"].to_list() == [
         tract for _, tract in UNITS[:-1]
     ]
-
-
-@pytest.mark.parametrize("sampler", OLDER)
-def test_a_run_of_an_older_version_that_chose_its_sampler_is_evaluated(town: Path, sampler: str):
-    make_ledger(town)
-    out = protect_run(write_config(town, run=LEDGER))
-    drawn_by(out, sampler)
-    release, planned = _open_run(out)
-    assert (release.at("tract") != planned.counts.dense()).any()
 
 
 def test_evaluate_needs_a_finished_run_and_the_same_data(town: Path):

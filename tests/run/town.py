@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 
@@ -70,25 +69,6 @@ def write_config(
 
 LEDGER = 'ledger = "ledger.db"\ndataset = "town"'
 """Lines of a config that spends on the town's ledger."""
-
-
-OLDER = {
-    "table": "17e2268dbe7ede335ba797dfc8c2f196b6c428284fbf8833d0868094636bf872",
-    "opendp": "6ef11c6d5cf3038e07c4499606959fc359bd697164d5e7b69cb935153652f469",
-}
-"""Digests of the config with LEDGER by the sampler it chose, as versions with a choice had them."""
-
-
-def drawn_by(out: Path, sampler: str) -> None:
-    """Make of a run with LEDGER one of a version in which a config chose the sampler."""
-    for name, change in (
-        ("config.json", lambda tables: tables["run"].update(noise=sampler)),
-        ("run.json", lambda facts: facts.update(config_digest=OLDER[sampler])),
-    ):
-        path = out / "internal" / name
-        content = json.loads(path.read_text())
-        change(content)
-        path.write_text(json.dumps(content))
 
 
 def make_ledger(

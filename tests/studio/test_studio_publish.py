@@ -31,7 +31,6 @@ from headcount.release.store import read_receipt
 from headcount.run.protect import protect_run
 from headcount.studio.known import comparison_folder
 from headcount.studio.publish import _publish_checks, _ReleaseAgain
-from tests.run.town import LEDGER, drawn_by, make_ledger, write_config, write_town
 from tests.studio.client import Client, running
 from tests.studio.people import messy_people
 from tests.studio.visitor import Visitor, visit
@@ -219,17 +218,6 @@ def test_the_scripts_make_a_release_from_the_config_that_the_run_kept(
     assert load_config(tmp_path / "people-again.toml") == kept
     said = (tmp_path / "said").read_text().splitlines()
     assert said[1:] == ["protect people-again.toml", "evaluate runs/people-again"]
-
-
-def test_a_run_of_an_older_version_is_made_again_by_the_sampler_that_there_is(tmp_path: Path):
-    write_town(tmp_path)
-    make_ledger(tmp_path)
-    out = protect_run(write_config(tmp_path, run=LEDGER))
-    drawn_by(out, "opendp")
-    again = _ReleaseAgain.of(RunDirectory(out), "config.toml", root=tmp_path)
-    (tmp_path / again.config).write_text(again.text)
-    digest = config_digest(load_config(tmp_path / again.config))
-    assert digest == config_digest(load_config(tmp_path / "config.toml"))
 
 
 @pytest.mark.parametrize("odd", ["a = '''x'''\n", 'a = "\\n"\n', "a = 1", "END\nEND2\n$x `y`\n"])
