@@ -27,9 +27,11 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, did_you_mean
 from headcount.files import to_toml, write_text_atomic
 from headcount.mechanisms import Chain
+from headcount.population import InDwellings
 from headcount.privacy import Ledger
 from headcount.privacy.ledger import outlook
 from headcount.privacy.loss import exact
+from headcount.registry import MECHANISMS
 from headcount.run.how_far_off import HEADINGS
 from headcount.run.plan import currency_of, with_amount
 from headcount.run.protect import key_kind_of
@@ -111,11 +113,19 @@ def _rehearsal_outcome(memo: str, name: str) -> str:
     return " ".join(said)
 
 
+def _of_households(offered: str) -> bool:
+    """Whether a method that is offered asks who lives with whom."""
+    before = OFFERED[offered][:-1]  # what changes records, before tables are made
+    kinds: list[Any] = [MECHANISMS.get(one["name"]) for one in before]
+    return any(kind.needs_households for kind in kinds)
+
+
 def show(studio: Studio, asked: Asked) -> Response:
     """The whole screen."""
     config, text = studio.texts.load(asked.config), studio.texts.read(asked.config)
     domain = studio.known.of(config)
     facts = studio.known.facts(config)
+    at_home = isinstance(config.population, InDwellings)
     cards = cards_of(config, domain, facts)
     return studio.page(
         "plan.html.j2",
@@ -132,7 +142,7 @@ def show(studio: Studio, asked: Asked) -> Response:
             for name, way in ways_in(config).items()
         },
         choice=config.choice,
-        offered={one: one for one in OFFERED},
+        offered={one: one for one in OFFERED if at_home or not _of_households(one)},
         **_preview(asked, config, domain, facts),
     )
 
