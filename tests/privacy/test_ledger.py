@@ -76,6 +76,24 @@ def test_ten_tenths_are_exactly_one_and_an_eleventh_is_refused(ledger: Ledger):
     assert len(ledger.history("town")) == 10
 
 
+@pytest.mark.parametrize("key_kind", [None, "seed", "os"])
+def test_another_total_is_named_as_a_way_out_only_where_it_is_one(
+    ledger: Ledger, key_kind: str | None
+):
+    """A run with a seed takes nothing from the total, and yet the total stands from then on."""
+    if key_kind:
+        spend(ledger, pure("0.1"), "first", key_kind=key_kind)
+    with pytest.raises(OverspendError) as error:
+        spend(ledger, pure("2"), "second")
+    assert ("may still declare another total" in str(error.value)) is (key_kind is None)
+    if key_kind:
+        with pytest.raises(PrivacyError, match="a total stands once something is recorded"):
+            ledger.declare("town", total=pure("3"))
+    else:
+        ledger.declare("town", total=pure("3"))
+        spend(ledger, pure("2"), "second")
+
+
 def test_no_excess_is_too_small_to_refuse(ledger: Ledger):
     spend(ledger, pure("2/3"), "first")
     with pytest.raises(OverspendError) as error:

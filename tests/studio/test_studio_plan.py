@@ -16,7 +16,7 @@ from headcount.config.load import load_config
 from headcount.errors import InputError
 from headcount.init import draft, write_draft
 from headcount.mechanisms import Chain, ChainDesign
-from headcount.privacy import Guarantee
+from headcount.privacy import Guarantee, Ledger, PureLoss, UnitOfPrivacy
 from headcount.run.plan import Goal, least_loss, with_amount
 from headcount.run.plan import plan as planned
 from headcount.run.protect import prepare_run
@@ -266,6 +266,18 @@ def test_the_plan_says_what_the_ledger_would_have_left_and_refuses_more(client: 
     assert "Ledger of census: epsilon 2 is left; after this run it would be 1." in text
     more = client.get("/plan/preview", config="people.toml", moved="amount", amount="3").text
     assert "the release would exceed the declared total" in more
+    assert "Declare another total</a>" in more
+    Ledger.open(client.studio.folder.root / "l.sqlite").spend(
+        "census",
+        PureLoss(epsilon=Fraction(1), unit=UnitOfPrivacy.CHANGE_ONE),
+        run_id="a",
+        data_digest="d",
+        config_digest="c",
+        key_kind="os",
+    )
+    more = client.get("/plan/preview", config="people.toml", moved="amount", amount="3").text
+    assert "the release would exceed the declared total" in more
+    assert "Declare another total</a>" not in more  # it would be refused: a total stands by now
 
 
 @pytest.mark.parametrize("write", [messy_people, wide_counts, dwellings])

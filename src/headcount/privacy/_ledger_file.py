@@ -171,15 +171,26 @@ class Balance:
 
 
 class OverspendError(PrivacyError):
-    """A release that would take a dataset beyond its declared total; nothing was recorded."""
+    """A release that would take a dataset beyond its declared total; nothing was recorded.
+
+    where
+        begun   whether something was before, so that the total can never change
+    """
 
     def __init__(
-        self, dataset: Dataset, *, requested: Fraction, remaining: Fraction, method: str = ""
+        self,
+        dataset: Dataset,
+        *,
+        requested: Fraction,
+        remaining: Fraction,
+        begun: bool,
+        method: str = "",
     ) -> None:
         self.dataset = dataset
         self.requested = requested
         self.remaining = remaining
         self.difference = requested - remaining
+        self.begun = begun
         self.method = method
         how = f" ({method})" if method else ""
         super().__init__(
@@ -188,9 +199,10 @@ class OverspendError(PrivacyError):
             f"{figure(remaining)}, difference {figure(self.difference)}{how}, "
             f"when {dataset.total.unit.phrase}"
             + (
-                ". Before anything is spent headcount ledger init may declare another total"
-                if remaining == dataset.total.amount
-                else ""
+                ""
+                if begun
+                else ". Nothing is recorded on it yet: 'headcount ledger init' may still declare "
+                "another total"
             )
         )
 

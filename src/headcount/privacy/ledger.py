@@ -344,11 +344,8 @@ def _refuse_long(loss: Loss) -> None:
 
 
 def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount: Fraction) -> None:
-    charges = [
-        one.charge
-        for one in books.spends_on(connection, declared.name)
-        if one.counts and one.charge is not None
-    ]
+    spends = books.spends_on(connection, declared.name)
+    charges = [one.charge for one in spends if one.counts and one.charge is not None]
     before = used(charges, total=declared.total)
     after = used([*charges, amount], total=declared.total)
     if after.amount > declared.total.amount:
@@ -356,6 +353,7 @@ def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount:
             declared,
             requested=after.amount - before.amount,
             remaining=declared.total.amount - before.amount,
+            begun=bool(spends),
             method=after.method,
         )
 
@@ -462,6 +460,7 @@ class LedgerOutlook:
                   recorded as not private, and held against nothing
         refused   why the ledger would refuse the release; "" if it would not
         left      what would remain
+        begun     where it would: whether anything is recorded, so that the total can never change
     """
 
     dataset: str
@@ -470,6 +469,7 @@ class LedgerOutlook:
     loss: Loss | None
     refused: str = ""
     left: str = ""
+    begun: bool = False
 
 
 def outlook(ledger: Ledger, dataset: str, promise: Guarantee, *, run_id: str = "") -> LedgerOutlook:
@@ -480,7 +480,7 @@ def outlook(ledger: Ledger, dataset: str, promise: Guarantee, *, run_id: str = "
     balance = ledger.balance(dataset)
     total = balance.dataset.total
     now = left = balance.remaining
-    loss, refused = None, ""
+    loss, refused, begun = None, "", False
     if promise.exists:
         loss = promise.loss_for(total.unit) or promise.losses[0]
         try:
@@ -489,5 +489,5 @@ def outlook(ledger: Ledger, dataset: str, promise: Guarantee, *, run_id: str = "
                 more = charge(loss, total=total).amount
                 left = total.amount - used([balance.charged, more], total=total).amount
         except OverspendError as error:
-            refused = str(error)
-    return LedgerOutlook(dataset, total.currency, figure(now), loss, refused, figure(left))
+            refused, begun = str(error), error.begun
+    return LedgerOutlook(dataset, total.currency, figure(now), loss, refused, figure(left), begun)
