@@ -179,6 +179,41 @@ def test_the_same_people_under_two_levels_are_asked_about(tmp_path: Path) -> Non
         size(written(tmp_path, rows))
 
 
+@pytest.mark.parametrize("odd", ["-7", "41.5"])
+@pytest.mark.parametrize("totals", [False, True], ids=["no totals", "a row of totals"])
+def test_a_count_with_one_odd_number_is_not_left_aside_unsaid(
+    tmp_path: Path, odd: str, totals: bool
+) -> None:
+    """Else the other column is everybody, though it has half of them."""
+    random = Random(3)
+    rows: list[list[object]] = [
+        [f"district {n}", group, random.randint(20, 900), random.randint(20, 900)]
+        for n in range(12)
+        for group in ("0-17", "18-64", "65+")
+    ]
+    if totals:
+        for group in ("0-17", "18-64", "65+"):
+            own = [one for one in rows if one[1] == group and one[0] != "Total"]
+            rows.append(["Total", group, *(sum(int(str(one[k])) for one in own) for k in (2, 3))])
+    rows[7][3] = odd
+    path = written(tmp_path, [["district", "age", "men", "women"], *rows])
+    with pytest.raises(InputError, match=r"column 'women': found a negative number .* \(line 9\)"):
+        draft(path)
+
+
+def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
+    random = Random(4)
+    rows: list[list[object]] = []
+    for n in range(12):
+        men, women = random.randint(20, 900), random.randint(20, 900)
+        rows.append([f"district {n}", men + women, men, women, random.randint(3, 90)])
+    rows[5][4] = -12
+    path = written(
+        tmp_path, [["district", "population", "men", "women", "natural increase"], *rows]
+    )
+    assert size(path) == (sum(int(str(one[1])) for one in rows), 12)
+
+
 @pytest.mark.parametrize("step", [3, 5, 10])
 def test_rounded_counts_are_asked_about(tmp_path: Path, step: int) -> None:
     random = Random(step)
