@@ -230,10 +230,13 @@ def refuse_too_many(counts: Counts, *, name: str) -> None:
 class _MethodBase(ABC):
     """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
-    ``name`` is the name used in configs, reports and noise streams.
+    where
+        name               used in configs, reports and noise streams
+        needs_households   whether who lives with whom must be known
     """
 
     name: ClassVar[str]
+    needs_households: ClassVar[bool] = False
 
     @property
     def draws_noise(self) -> bool:
@@ -322,11 +325,9 @@ class PreTabular(_MethodBase):
     """A method that changes records: population in, population out.
 
     where
-        needs_households   whether who lives with whom must be known
-        keeps_households   whether that is still known afterwards
+        keeps_households   whether who lives with whom is still known afterwards
     """
 
-    needs_households: ClassVar[bool] = False
     keeps_households: ClassVar[bool] = False
 
     @property

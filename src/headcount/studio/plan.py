@@ -115,8 +115,7 @@ def _rehearsal_outcome(memo: str, name: str) -> str:
 
 def _of_households(offered: str) -> bool:
     """Whether a method that is offered asks who lives with whom."""
-    before = OFFERED[offered][:-1]  # what changes records, before tables are made
-    kinds: list[Any] = [MECHANISMS.get(one["name"]) for one in before]
+    kinds: list[Any] = [MECHANISMS.get(one["name"]) for one in OFFERED[offered]]
     return any(kind.needs_households for kind in kinds)
 
 
