@@ -94,7 +94,7 @@ def named(text: str) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True)
-class NotComputed:
+class _NotComputed:
     """A metric or attack that was left out, and why."""
 
     name: str
@@ -112,7 +112,7 @@ class Evaluation:
     """
 
     findings: tuple[Finding, ...]
-    not_computed: tuple[NotComputed, ...] = ()
+    not_computed: tuple[_NotComputed, ...] = ()
     public: bool = False
 
     def __repr__(self) -> str:
@@ -183,16 +183,16 @@ def evaluate(
     release = _as_meant(known_release(release), truth)
     truth = truth.on(release)
     findings: list[Finding] = []
-    left_out: list[NotComputed] = []
+    left_out: list[_NotComputed] = []
     for metric in choice.chosen_metrics():
         try:
             with METRICS.naming(metric):
                 if support := metric.supports(release, truth):
                     findings.append(metric.compute(release, truth, progress=progress))
                 else:
-                    left_out.append(NotComputed(metric.name, support.why_not))
+                    left_out.append(_NotComputed(metric.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(NotComputed(metric.name, str(error)))
+            left_out.append(_NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for kind in progress(attacks, what="Attacks", total=len(attacks)):
         try:
@@ -200,9 +200,9 @@ def evaluate(
                 if support := kind.supports(release.unweighted()):
                     findings.append(attack(release, truth, kind, engine=engine))
                 else:
-                    left_out.append(NotComputed(kind.name, support.why_not))
+                    left_out.append(_NotComputed(kind.name, support.why_not))
         except (NotFeasible, PluginError) as error:
-            left_out.append(NotComputed(kind.name, str(error)))
+            left_out.append(_NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)
 
 

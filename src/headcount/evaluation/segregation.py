@@ -158,7 +158,7 @@ class Segregation(Metric):
             raise NotFeasible(
                 "no place has groups large enough, or no table publishes all groups of an attribute"
             )
-        return Segregated(
+        return _Segregated(
             table=pl.DataFrame(rows, schema=_SCHEMA),
             counted=truth.counts.domain.counted,
             by=self,
@@ -367,7 +367,7 @@ _SIDES = {"exact": "in truth", "released": "by the release"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Segregated(Finding):
+class _Segregated(Finding):
     """A row for each level, level above, attribute, group and index; means over places."""
 
     name: str = Segregation.name

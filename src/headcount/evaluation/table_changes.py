@@ -67,7 +67,7 @@ def _columns(counted: str) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableChanges(Metric):
+class _TableChanges(Metric):
     """Changes of published counts by table and level: how many, how far, and what no longer adds.
 
     With x the true and y the published count of a cell the distances are those of the R package
@@ -188,13 +188,13 @@ def _deciles(apart: Mapping[str, Floats]) -> Iterator[dict[str, Any]]:
 class _ChangedCounts(Finding):
     """A row for each table and level; how often each change is; deciles of the distances."""
 
-    name: str = TableChanges.name
+    name: str = _TableChanges.name
     title: str = "How far published counts are from the true ones"
     index: tuple[str, ...] = ("table", "level")
     value: str = "d1"
     value_words: str = "mean distance of a published count from the true one, in {counted}"
     caption: str = "Published cells by table and level, totals included."
-    table_name: str = TableChanges.name
+    table_name: str = _TableChanges.name
 
     changes: pl.DataFrame
     distances: pl.DataFrame

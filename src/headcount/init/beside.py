@@ -56,7 +56,7 @@ class Link:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Related:
+class _Related:
     """The table of people, how it and what is beside it are read, and why.
 
     where
@@ -95,14 +95,14 @@ def draft_of(
     return decided(looked_at_all(files, said, ask=ask), said, ask=ask, epsilon=epsilon)
 
 
-def related(files: Sequence[Path], *, ask: Ask | None = None, key: str = "") -> Related:
+def related(files: Sequence[Path], *, ask: Ask | None = None, key: str = "") -> _Related:
     """Find the table that the others belong to; where there are several ways, somebody says it."""
     tables, books = _parted(files)
     if not tables:
         raise InputError(str(files[0]), found="a codebook without data", expected="a table")
     form, notes = _laid_out(tables, books)
     if len(tables) == 1:
-        return Related(main=tables[0], form=form, key=key, notes=notes)
+        return _Related(main=tables[0], form=form, key=key, notes=notes)
     seen = [look(one, form=form if one == tables[0] and form.layout else None) for one in tables]
     links = [one for one in _links(seen) if not key or key in (one.key, one.other_key)]
     main = _main(seen, links)
@@ -113,7 +113,7 @@ def related(files: Sequence[Path], *, ask: Ask | None = None, key: str = "") -> 
     ]
     own = replace(main.form, beside=tuple(_beside(one) for one in chosen))
     home = next((one for one in chosen if one.repeated and _is_home(one, key)), None)
-    return Related(
+    return _Related(
         main=Path(str(main.path)),
         form=own,
         key=home.key if home else "",

@@ -110,7 +110,7 @@ class Draft:
     @property
     def geography(self) -> GeographySource:
         """The geography as a config has it."""
-        return source_of(self.places)
+        return _source_of(self.places)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def decided(looked: Looked, told: Told, *, ask: Ask | None = None, epsilon: str 
         )
     notes.append(f"kind: {KINDS[kind]} ({reason})")
     notes += _told_places(where)
-    build_geography(inside, source_of(where), name=str(path))  # refuses codes that do not nest
+    build_geography(inside, _source_of(where), name=str(path))  # refuses codes that do not nest
     made = Draft(
         look=seen,
         kind=kind,
@@ -292,7 +292,7 @@ def _counted_draft(
         notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
     for one in found.attributes:
         notes.append(f"attribute {one.name!r} from column {one.column!r}: {one.size} levels")
-    build_geography(inside, source_of(found.places), name=str(every.path))
+    build_geography(inside, _source_of(found.places), name=str(every.path))
     return Draft(
         look=every,
         kind=kind,
@@ -310,7 +310,7 @@ def _counted_draft(
     )
 
 
-def source_of(places: FoundPlaces) -> GeographySource:
+def _source_of(places: FoundPlaces) -> GeographySource:
     """Places as the classes of a config have them."""
     if places.prefixes:
         return Prefixes(
@@ -426,7 +426,7 @@ def _kind(
     if told.kind is not None:
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
-    leaf = source_of(places).leaf(inside)
+    leaf = _source_of(places).leaf(inside)
     counted = any(counts_people(one, withheld=True) for one in others)
     if leaf.n_unique() == inside.height and counted:
         return "wide", "", ""
@@ -649,7 +649,7 @@ def _units(inside: pl.DataFrame, places: FoundPlaces) -> pl.DataFrame:
     if not places.columns:
         return pl.DataFrame()
     if places.prefixes:
-        column, source = places.columns[0], source_of(places)
+        column, source = places.columns[0], _source_of(places)
         assert isinstance(source, Prefixes)
         return source.full(inside).alias(column).unique().sort().to_frame()
     return inside.select(places.columns).unique().sort(list(places.columns))

@@ -58,7 +58,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Arranged:
+class _Arranged:
     """How a file is written, which sheet of it is read, and what is said of that.
 
     where
@@ -71,15 +71,15 @@ class Arranged:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> Arranged:
+def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> _Arranged:
     """How a file is written and where its table stands, as far as nobody has said it."""
     if isinstance(path, FrameTable) or (form is not None and form.cut):
-        return Arranged(form, sheet)
+        return _Arranged(form, sheet)
     sheets = open_sheets(path)
     chosen, notes = _sheet(path, sheets, sheet or (form.sheet if form else ""))
     own = chosen.form if form is None else replace(form, sheet=chosen.form.sheet)
     if chosen.header_stated:
-        return Arranged(own, chosen.name, tuple(notes), chosen.column_labels)
+        return _Arranged(own, chosen.name, tuple(notes), chosen.column_labels)
     lines = chosen.cells.rows()
     _refuse_fixed_width(path, chosen)
     layout = find_layout(lines, chosen.tail.rows(), text=chosen.kind == "text")
@@ -104,7 +104,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
     if twice:
         notes.append("names of columns that stand twice, or that are none, are numbered")
     labels = chosen.column_labels or _labels(lines, layout)
-    return Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)), labels)
+    return _Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)), labels)
 
 
 def _labels(lines: Sequence[Line], layout: Layout) -> Mapping[str, str]:

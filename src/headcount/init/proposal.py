@@ -48,10 +48,10 @@ class Proposal:
     @property
     def size(self) -> tuple[int, int]:
         """How many people these are, and in how many places."""
-        return size_of(self.people)
+        return _size_of(self.people)
 
     @property
-    def preview(self) -> Preview:
+    def preview(self) -> _Preview:
         """What is shown of it."""
         return preview(self.made, self.people)
 
@@ -116,7 +116,7 @@ def _ways(
             said = told.and_also(options)
             again = looked is None or any(name in ("sheet", "key") for name, _ in options)
             seen = looked_at_all(files, said) if again or looked is None else looked
-            size = size_of(people_of(decided(seen, said), said))
+            size = _size_of(people_of(decided(seen, said), said))
         except HeadcountError:  # no answer to this: a word that stands for others, or more is asked
             continue
         yield Way(options, said, *size)
@@ -166,10 +166,10 @@ def people_of(made: Draft, told: Told) -> Population:
 
 def how_many(made: Draft, told: Told) -> tuple[int, int]:
     """How many people a draft reads, and in how many places."""
-    return size_of(people_of(made, told))
+    return _size_of(people_of(made, told))
 
 
-def size_of(people: Population) -> tuple[int, int]:
+def _size_of(people: Population) -> tuple[int, int]:
     """How many people these are, and in how many places."""
     return number_of(people), people.geography.size(people.geography.leaf)
 
@@ -266,7 +266,7 @@ def _values(of: Mapping[str, Sequence[str]]) -> Pairs[tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Preview:
+class _Preview:
     """What is shown.
 
     where
@@ -296,7 +296,7 @@ def _listed(some: tuple[tuple[str, int], ...], number: int) -> str:
     return f" ({', '.join(f'{name} {people:,}' for name, people in some)}{more})"
 
 
-def preview(made: Draft, people: Population) -> Preview:
+def preview(made: Draft, people: Population) -> _Preview:
     """What a draft has read."""
     counts = np.ones(len(people.unit), dtype=np.int64) if people.count is None else people.count
     cells = () if made.cells is None else tuple(made.cells.levels_of)
@@ -315,7 +315,7 @@ def preview(made: Draft, people: Population) -> Preview:
         (one.name, tuple(zip(one.levels, _sums(code, counts, len(one.levels)), strict=True)))
         for one, code in zip(people.schema.attributes, codes, strict=True)
     )
-    return Preview(tuple(columns), rows, _places(people, counts), levels)
+    return _Preview(tuple(columns), rows, _places(people, counts), levels)
 
 
 def _sums(codes: Ints | Ints32, counts: Ints, size: int) -> list[int]:

@@ -115,7 +115,7 @@ def _verified(table: Table, total: int, parts: Sequence[int]) -> Sum | None:
 
 def _candidates(counts: Ints) -> Iterator[tuple[int, list[int]]]:
     """Columns and what their marks add up, not yet verified."""
-    marks = marks_of(counts)
+    marks = _marks_of(counts)
     filled = counts.max(axis=0, initial=0) > 0
     yield from trees(marks, filled)
     yield from _pairs(marks, filled)
@@ -124,7 +124,7 @@ def _candidates(counts: Ints) -> Iterator[tuple[int, list[int]]]:
             yield from _runs(marks, filled, np.arange(first, len(marks), stride))
 
 
-def marks_of(counts: Ints) -> Marks:
+def _marks_of(counts: Ints) -> Marks:
     """One number for each column, which add up where the columns do in every row."""
     weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
     marks: Marks = (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
@@ -259,7 +259,7 @@ def sum_of_two(counts: Ints) -> tuple[int, list[int]] | None:
     if len(counts) > MOST_SWAPPED:
         return None
     sure = SURE + 3 * log10(len(counts) + 1)
-    for total, parts in _pairs(marks_of(counts.T), counts.max(axis=1, initial=0) > 0):
+    for total, parts in _pairs(_marks_of(counts.T), counts.max(axis=1, initial=0) > 0):
         if digits(counts[total]) >= sure:
             return total, parts
     return None

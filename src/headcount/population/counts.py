@@ -114,7 +114,7 @@ class CountsTable(FromTables):
             load_schema(self.schema),
             self.places(self.geography, self.totals),
             read_off=self.places_read_off(self.geography),
-            one_person=one_of_counts(self.totals, self.choice, self.overlap, self.blank_counts),
+            one_person=_one_of_counts(self.totals, self.choice, self.overlap, self.blank_counts),
         )
 
     def read(self, progress: Progress = silent) -> Population:
@@ -201,7 +201,7 @@ def read_counts(
             schema,
             tree,
             read_off=read_off,
-            one_person=one_of_counts(totals, choice, overlap, blank_counts),
+            one_person=_one_of_counts(totals, choice, overlap, blank_counts),
         ),
         unit[row],
         cell,
@@ -266,7 +266,7 @@ def _levels(schema: Schema, cell: int) -> tuple[str, ...]:
     return tuple(one.levels[int(k)] for one, k in zip(schema.attributes, at, strict=True))
 
 
-def one_of_counts(
+def _one_of_counts(
     totals: Totals, choice: RowChoice, overlap: int | None, blank_counts: BlankCounts
 ) -> str:
     """What one person is in a table of counts."""

@@ -52,7 +52,7 @@ def to_population(
             households.name, found="attributes and a schema", expected="one or the other"
         )
     if schema is not None:
-        attributes = fit_schema({KIND: kinds, **known}, schema)
+        attributes = _fit_schema({KIND: kinds, **known}, schema)
     elif attributes is None:
         attributes = [attribute.name for attribute in households.person_attributes]
     axes = [_axis(households, kinds, attribute) for attribute in attributes]
@@ -159,17 +159,17 @@ def seven_races(race: Attribute) -> Recode:
     return Recode.of(race, race.name, groups)
 
 
-def races_alone(race: Attribute) -> Recode:
+def _races_alone(race: Attribute) -> Recode:
     """The 63 codes as each of the six races alone, and all combinations."""
     alone = {name: (code,) for name, code in zip(RACES_ALONE, race.levels, strict=False)}
     return Recode.of(race, race.name, {**alone, "multiple": race.levels[len(alone) :]})
 
 
-def recode_to(attribute: Attribute, wanted: Attribute) -> Recode:
+def _recode_to(attribute: Attribute, wanted: Attribute) -> Recode:
     """The recode that turns an attribute into a coarser one of the same name, if one is known."""
     codes = tuple(str(code) for code in range(1, 64))
     if attribute.name == wanted.name == "race" and attribute.levels == codes:
-        for recode in (seven_races(attribute), races_alone(attribute)):
+        for recode in (seven_races(attribute), _races_alone(attribute)):
             if recode.attribute == wanted:
                 return recode
     if attribute.name == wanted.name == "age":
@@ -182,7 +182,7 @@ def recode_to(attribute: Attribute, wanted: Attribute) -> Recode:
     )
 
 
-def fit_schema(known: Mapping[str, Attribute], schema: Schema) -> tuple[str | Recode, ...]:
+def _fit_schema(known: Mapping[str, Attribute], schema: Schema) -> tuple[str | Recode, ...]:
     """For each attribute of a schema its name, or the recode that makes it."""
     made: list[str | Recode] = []
     for wanted in schema.attributes:
@@ -191,7 +191,7 @@ def fit_schema(known: Mapping[str, Attribute], schema: Schema) -> tuple[str | Re
                 "schema", found=f"attribute {wanted.name!r}", expected=f"some of {sorted(known)}"
             )
         same = known[wanted.name] == wanted
-        made.append(wanted.name if same else recode_to(known[wanted.name], wanted))
+        made.append(wanted.name if same else _recode_to(known[wanted.name], wanted))
     return tuple(made)
 
 

@@ -491,7 +491,7 @@ def placed(rows: Rows, table: TableOfPeople, domain: KnownDomain) -> Placed:
         note_impossible(domain.schema, cell, stages[1], counts=counts)
         if tree is not None:
             if table.units is not None:
-                note_other_parents(table.geography.codes(people.frame), tree, stages[2])
+                _note_other_parents(table.geography.codes(people.frame), tree, stages[2])
             unit = note_places(table.geography.leaf(people.frame), tree, stages[3])
     noted = tuple(one.noted for one in stages)
     return Placed(noted, people, unit, cell, _times(people, counts))
@@ -557,7 +557,7 @@ def listed_geography(
     return tree
 
 
-def note_other_parents(codes: Sequence[pl.Series], tree: Geography, problems: Problems) -> None:
+def _note_other_parents(codes: Sequence[pl.Series], tree: Geography, problems: Problems) -> None:
     """Note rows whose leaf is in the tree but whose upper codes are not those above it."""
     unit = find_units(codes[-1], tree, tree.leaf)
     wrong = np.zeros(len(unit), dtype=bool)
@@ -592,7 +592,7 @@ def place_table(
     check_codes(table, source, problems)
     problems.refuse()
     codes = source.codes(table)
-    note_other_parents(codes, tree, problems)
+    _note_other_parents(codes, tree, problems)
     problems.refuse()
     unit = place_rows(codes[-1], tree, name=name, where=where)
     return tree, unit, read_off if from_data else ()

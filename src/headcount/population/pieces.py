@@ -174,7 +174,7 @@ class TextRange:
 
 
 @dataclass(frozen=True)
-class WithMore:
+class _WithMore:
     """A piece of a table with columns that other tables add; its digest is that of its own."""
 
     piece: TablePiece
@@ -197,7 +197,7 @@ def pieces_of(path: AnyTable, form: Format) -> Sequence[TablePiece]:
     """The pieces of a table, in the order of its rows; a small one is one piece."""
     if form.beside:
         more = Additions.of(path, form)
-        return [WithMore(piece, more) for piece in pieces_of(path, more.form)]
+        return [_WithMore(piece, more) for piece in pieces_of(path, more.form)]
     if isinstance(path, Path):
         refuse_no_file(path)
         how = way_of(path, form)

@@ -229,7 +229,7 @@ class Households:
         return schema, cell.astype(np.int32)
 
 
-def people_kept(households: Households, *, largest: int) -> Flags:
+def _people_kept(households: Households, *, largest: int) -> Flags:
     """For each person, whether they are among the first ``largest`` of their household.
 
     The rule looks at one household and at nothing else. Everyone in group quarters is kept.
@@ -431,7 +431,7 @@ def cut_households(population: Population, *, largest: int) -> Population:
         raise InputError(
             population.name, place="households", found="none", expected="people in dwellings"
         )
-    kept = people_kept(households, largest=largest)
+    kept = _people_kept(households, largest=largest)
     if kept.all():
         return population
     living = np.bincount(households.dwelling[kept], minlength=len(households.block))

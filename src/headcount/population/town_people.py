@@ -51,7 +51,7 @@ KINDS = (
 )
 
 
-def mask_of(races: tuple[int, ...]) -> int:
+def _mask_of(races: tuple[int, ...]) -> int:
     """A set of races as bits: white 1, black 2, ..., other 32."""
     return sum(1 << race for race in races)
 
@@ -59,7 +59,7 @@ def mask_of(races: tuple[int, ...]) -> int:
 def race_of_mask() -> NDArray[np.int16]:
     """For each set of races as bits (1 to 63) the position of its race level."""
     position = np.full(64, -1, dtype=np.int16)
-    position[[mask_of(races) for races in RACE_SETS]] = np.arange(len(RACE_SETS))
+    position[[_mask_of(races) for races in RACE_SETS]] = np.arange(len(RACE_SETS))
     return position
 
 

@@ -38,7 +38,7 @@ class Uniform(Generated):
     seed: AtLeast0 = 0
 
     def __post_init__(self) -> None:
-        refuse_sizes(people=self.people, depth=self.depth, mean=self.mean)
+        _refuse_sizes(people=self.people, depth=self.depth, mean=self.mean)
 
     def read(self, progress: Progress = silent) -> Population:
         """Generate the people."""
@@ -53,7 +53,7 @@ def uniform(
     A person who picks one of C children at each of J levels lands on each of the C^J leaves
     with equal probability, so the leaf counts are one multinomial draw.
     """
-    refuse_sizes(people=people, depth=depth, mean=mean)
+    _refuse_sizes(people=people, depth=depth, mean=mean)
     geography = regular(
         children=children_per_unit(people=people, depth=depth, mean=mean), depth=depth
     )
@@ -85,7 +85,7 @@ def children_per_unit(*, people: int, depth: int, mean: int) -> int:
     return children
 
 
-def refuse_sizes(*, people: int, depth: int, mean: int) -> None:
+def _refuse_sizes(*, people: int, depth: int, mean: int) -> None:
     """Refuse sizes that make no tree, or one that takes more than minutes and gigabytes."""
     for name, value, most in (
         ("people", people, MOST_PEOPLE),

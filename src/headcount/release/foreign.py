@@ -108,7 +108,7 @@ def _read(
     if not isinstance(source, (str, Path)) and not _are_paths(source):
         frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
         rows = Rows(Path("data frame"), how.format, frame)
-        refuse_strange_columns([("data frame", frame.columns)], how)
+        _refuse_strange_columns([("data frame", frame.columns)], how)
         return [_counted(rows, schema, geography, how, aliases)]
     paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(one) for one in source]
     if not paths:
@@ -116,7 +116,7 @@ def _read(
     mdf = [path for path in paths if is_mdf(path)]
     found = [read_mdf(mdf, schema, geography)] if mdf else []
     headers = {path: header_of(path, how.format) for path in paths if path not in mdf}
-    refuse_strange_columns([(str(path), header) for path, header in headers.items()], how)
+    _refuse_strange_columns([(str(path), header) for path, header in headers.items()], how)
     for path, header in headers.items():
         if is_ppmf(header):
             found.append(read_ppmf(path, header, schema, geography, how, counted))
@@ -126,7 +126,9 @@ def _read(
     return found
 
 
-def refuse_strange_columns(headers: Sequence[tuple[str, Sequence[str]]], how: ForeignFiles) -> None:
+def _refuse_strange_columns(
+    headers: Sequence[tuple[str, Sequence[str]]], how: ForeignFiles
+) -> None:
     """Refuse columns of ``[release]`` that no file has."""
     named = [(name, "columns") for name, _ in how.columns]
     for name, key in named:

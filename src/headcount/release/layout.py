@@ -60,7 +60,7 @@ def arrow_numbers(values: NDArray[Any]) -> pa.Array:
     )
 
 
-def arrow_texts(values: NDArray[np.str_] | Sequence[str]) -> pa.StringArray:
+def _arrow_texts(values: NDArray[np.str_] | Sequence[str]) -> pa.StringArray:
     """Texts for arrow."""
     import polars as pl
     import pyarrow as pa
@@ -90,7 +90,7 @@ def _code_columns(geography: Geography, level: str, units: range) -> dict[str, p
     for name in code_names(geography, level):
         of_unit = geography.ancestors(name, of=level, units=units)
         first, last = (int(of_unit[0]), int(of_unit[-1]) + 1) if len(of_unit) else (0, 0)
-        codes = arrow_texts(geography.units[geography.depth(name)][first:last])
+        codes = _arrow_texts(geography.units[geography.depth(name)][first:last])
         columns[name] = pa.DictionaryArray.from_arrays(arrow_numbers(of_unit - first), codes)
     return columns
 
@@ -122,7 +122,7 @@ def counted_rows(
     }
     codes = np.unravel_index(entries.col, schema.shape) if schema.names else ()
     for attribute, code in zip(schema.attributes, codes, strict=True):
-        number, levels = arrow_numbers(code.astype(np.int32)), arrow_texts(attribute.levels)
+        number, levels = arrow_numbers(code.astype(np.int32)), _arrow_texts(attribute.levels)
         columns[attribute.name] = pa.DictionaryArray.from_arrays(number, levels)
     return pa.table(columns | {COUNT: arrow_numbers(entries.data)})
 

@@ -104,7 +104,7 @@ class _Told:
 
 
 @dataclass(frozen=True)
-class Explained:
+class _Explained:
     """Where the page is, in both forms, and the text itself."""
 
     page: Path
@@ -114,7 +114,7 @@ class Explained:
 
 def explain_runs(
     sources: Sequence[Path], *, out: Path | None = None, publish: bool = False
-) -> Explained:
+) -> _Explained:
     """Write a page about releases, as HTML and as text.
 
     where
@@ -142,7 +142,7 @@ def explain_runs(
     text = render_text(report)
     write_report(report, out / PAGE)
     write_text_atomic(out / TEXT, text)
-    return Explained(out / PAGE, out / TEXT, text)
+    return _Explained(out / PAGE, out / TEXT, text)
 
 
 def _told(source: Path, *, publish: bool) -> _Told:

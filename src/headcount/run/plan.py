@@ -76,7 +76,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearPlan:
+class _LinearPlan:
     """How exact published noisy answers are: of each level and query, and of areas."""
 
     levels: tuple[LinearError, ...]
@@ -168,7 +168,7 @@ def with_amount(chain: Chain, amount: Fraction) -> Chain:
     return Chain(chain.steps, replace(last, **{currency_of(chain): amount}))
 
 
-def rounded_up(amount: float) -> Fraction:
+def _rounded_up(amount: float) -> Fraction:
     """Three digits, upwards: what was asked for is kept."""
     digits = 2 - int(log10(amount) // 1)
     return Fraction(ceil(round(amount * 10**digits, 6))) / Fraction(10) ** digits
@@ -185,7 +185,7 @@ def least_loss(design: ChainDesign, goals: Sequence[Goal], facts: Facts | None) 
     runs = _runs(design, goals, facts)
 
     def factor(amount: float, seed: int) -> float:
-        at = with_amount(chain, rounded_up(amount)).on(domain)
+        at = with_amount(chain, _rounded_up(amount)).on(domain)
         far = how_far_off(at, facts, runs=runs, seed=seed)
         return max(_times(far, one) for one in goals) ** power
 
@@ -202,9 +202,9 @@ def least_loss(design: ChainDesign, goals: Sequence[Goal], facts: Facts | None) 
         amount = min(max(amount, 1 / FURTHEST), FURTHEST)
     for seed in range(1, MOST_RAISED):
         if (wanted := factor(amount, 100 * seed if facts else 0)) <= 1:
-            return with_amount(chain, rounded_up(amount)).on(domain)
+            return with_amount(chain, _rounded_up(amount)).on(domain)
         amount = min(amount * max(wanted, 1 + NEAR), FURTHEST)
-    last = how_far_off(with_amount(chain, rounded_up(amount)).on(domain), facts, runs=runs)
+    last = how_far_off(with_amount(chain, _rounded_up(amount)).on(domain), facts, runs=runs)
     reached = [
         f"{one.level}.{one.query}={last[one.level, one.query].within:g}@0.95" for one in goals
     ]
@@ -247,7 +247,7 @@ def _runs(design: ChainDesign, goals: Sequence[Goal], facts: Facts | None) -> in
 
 def plan_of_measurements(
     source: PublishedStart | Path | str, *, areas: Sequence[NamedArea] = ()
-) -> LinearPlan:
+) -> _LinearPlan:
     """How exact published measurements are, and what is made from them: no truth is needed.
 
     where
@@ -263,4 +263,4 @@ def plan_of_measurements(
         groups_of(start),
     )
     named = errors.of_areas(areas, start.measurements.geography)
-    return LinearPlan(errors.by_level(), named, str(start.mechanism.unit.counted))
+    return _LinearPlan(errors.by_level(), named, str(start.mechanism.unit.counted))

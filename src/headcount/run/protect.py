@@ -242,7 +242,7 @@ def prepare_run(config: Config) -> Prepared:
     directory.refuse_other(config_digest=config_digest(config).hex())
     check_places(config)
     ledger = _ledger(config)
-    refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
+    _refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
     prepared = prepare_data(config)
     refuse_too_large(prepared.design, out=config.run.out, layout=config.run.layout)
     _check_changes(prepared, begun=directory.facts() is not None)
@@ -327,11 +327,11 @@ def _make(
         rows = [{"why": why, "rows": number} for why, number in prepared.reading.left_out]
         write_text_atomic(directory.internal / "left-out.json", json.dumps(rows, indent=2) + "\n")
     if ledger is not None:
-        leave_note(config.population.data_file, ledger, config.run.dataset)
+        _leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)
-        leave_note(config.population.data_file, ledger, config.run.dataset)
+        _leave_note(config.population.data_file, ledger, config.run.dataset)
     elif not prepared.public:
-        note_without_ledger(config.population.data_file, facts.run_id)
+        _note_without_ledger(config.population.data_file, facts.run_id)
     noise = KeyedNoise(key, mechanism.name, data.digest, config_digest(config))
     measured = directory.release / MEASUREMENTS
     context = Context(
@@ -460,7 +460,7 @@ def _note_of(file: Path) -> Path:
     return file.with_name(f"{file.name}{_ENDING}")
 
 
-def refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) -> None:
+def _refuse_unrecorded(data: Path | None, ledger: Ledger | None, dataset: str) -> None:
     """Refuse data whose releases are recorded in a ledger that the config does not name.
 
     Nor may another ledger beside it have the same dataset, nor this one be an older copy, which
@@ -524,7 +524,7 @@ def _refuse_older(place: Path, known: _LedgerNote, ledger: Ledger) -> None:
         )
 
 
-def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
+def _leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
     """Write the notes, before and after a spend on a file; where that is not possible, say so.
 
     Before, so that no spend is without one; after, and before noise is drawn, so that they know of
@@ -536,7 +536,7 @@ def leave_note(data: Path | None, ledger: Ledger, dataset: str) -> None:
         _write(place, _LedgerNote(str(ledger.path), ledger.identity, noted))
 
 
-def note_without_ledger(data: Path | None, run_id: str) -> None:
+def _note_without_ledger(data: Path | None, run_id: str) -> None:
     """Note a release that no ledger knows of, and warn if there was one before of the same file."""
     if data is None:
         return

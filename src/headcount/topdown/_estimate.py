@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class PassPlan:
+class _PassPlan:
     """The passes of a level; without any, least squares over all answers and rounding by cells.
 
     One thread each, because engines run pieces side by side.
@@ -86,7 +86,7 @@ class LevelPlan:
     limits: tuple[Restriction, ...]
     forest: Nesting
     weight: float
-    passes: PassPlan
+    passes: _PassPlan
     classes: tuple[Floats, Ints8 | Ints32] | None = None
     joint: JointTotals | None = None
 
@@ -179,12 +179,12 @@ def prepare_level(
 
 def _passes(
     settings: TopDownSettings, level: str, *, families: Sequence[str], schema: Schema
-) -> PassPlan:
+) -> _PassPlan:
     """The passes of a level, with queries by their place in its problems, or as partitions."""
     from headcount.topdown.solve.passes import FitPass
 
     if (chosen := dict(settings.passes).get(level)) is None:
-        return PassPlan()
+        return _PassPlan()
     fit = (
         FitPass(
             families=tuple(families.index(query) for query in one if query != CELLS),
@@ -193,7 +193,7 @@ def _passes(
         )
         for one in chosen.fit
     )
-    return PassPlan(tuple(fit), rounding_passes(settings, chosen, schema))
+    return _PassPlan(tuple(fit), rounding_passes(settings, chosen, schema))
 
 
 def class_weights(asked: Sequence[PlannedNoise | None]) -> Floats:
@@ -224,7 +224,7 @@ class NodeProblem:
     child: Ints
     unit: Ints
     cell: Ints
-    passes: PassPlan
+    passes: _PassPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -303,7 +303,7 @@ def rescue(work: _Reopened) -> tuple[Triples, bool] | None:
 
 
 def solve_batch(
-    batch: Batch, passes: PassPlan
+    batch: Batch, passes: _PassPlan
 ) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """Least squares, then rounding: the counts, the parents left without any, and what happened.
 
@@ -313,7 +313,7 @@ def solve_batch(
 
 
 def round_solved(
-    batch: Batch, solved: Solved, passes: PassPlan
+    batch: Batch, solved: Solved, passes: _PassPlan
 ) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """See ``solve_batch``."""
     from headcount.topdown.solve.rounding import RoundingMethod

@@ -40,7 +40,7 @@ OPEN, NOT_PROVEN, PROVEN, UNDECIDED = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class _Witness:
     """A world by how it differs from the truth: (area, combination, change)."""
 
     area: Ints
@@ -49,7 +49,7 @@ class Witness:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Statements:
+class _Statements:
     """What may be proven, one statement each.
 
     where
@@ -97,8 +97,8 @@ class Audit:
     insiders: int
     certain: int
     undecided: int
-    statements: Statements
-    worlds: tuple[Witness, ...]
+    statements: _Statements
+    worlds: tuple[_Witness, ...]
 
     def in_areas(self, of: Worlds, *, insiders: bool = False) -> Ints:
         """How many people of each area have a proven secret, or one that an insider proves."""
@@ -113,10 +113,10 @@ class _Search:
     """The statements while they are decided, and the worlds that were found."""
 
     of: Worlds
-    asked: Statements
-    found: list[Witness] = field(default_factory=list)
+    asked: _Statements
+    found: list[_Witness] = field(default_factory=list)
 
-    def witness(self, statement: Ints, world: Witness) -> None:
+    def witness(self, statement: Ints, world: _Witness) -> None:
         """Note a world that shows some statements not proven."""
         if not len(statement):
             return
@@ -133,7 +133,7 @@ def audit(worlds: Worlds, *, insiders: bool = True, progress: Progress = silent)
     """Decide every statement of a release, or count it as proven."""
     nothing = np.zeros(0, dtype=np.int64)
     asked = _statements(worlds, insiders=insiders)
-    search_for = _Search(worlds, asked, [Witness(nothing, nothing, nothing)])
+    search_for = _Search(worlds, asked, [_Witness(nothing, nothing, nothing)])
     _by_zeros(search_for)
     _by_single_changes(search_for)
     for fixed, unit in _ways(worlds):
@@ -143,7 +143,7 @@ def audit(worlds: Worlds, *, insiders: bool = True, progress: Progress = silent)
     return _counted(worlds, asked, search_for.found)
 
 
-def _statements(of: Worlds, *, insiders: bool) -> Statements:
+def _statements(of: Worlds, *, insiders: bool) -> _Statements:
     """All (area, key): where two secrets are, the truth is a witness; insiders beside them."""
     cell, secret, many = of.secrets
     kinds = np.bincount(cell, minlength=len(of.first))
@@ -160,7 +160,7 @@ def _statements(of: Worlds, *, insiders: bool) -> Statements:
             asked.append((pair[alone], secret[other[alone]], secret[one[alone]]))
     cells, theirs, insider = (np.concatenate(some) for some in zip(*asked, strict=True))
     shown = (insider < 0) & ~alike[cells]
-    return Statements(
+    return _Statements(
         area=area[cells],
         key=key[cells],
         secret=theirs,
@@ -213,11 +213,11 @@ def _by_single_changes(search_for: _Search) -> None:
         good = np.flatnonzero(fits.any(axis=1))
         for row in good[np.unique(which[good], return_index=True)[1]].tolist():
             atoms = np.array([of.atom[i[row]], to[row, fits[row].argmax()]])
-            world = Witness(np.repeat(of.area[i[row]], 2), atoms, np.array([-1, 1]))
+            world = _Witness(np.repeat(of.area[i[row]], 2), atoms, np.array([-1, 1]))
             search_for.witness(which[row : row + 1], world)
 
 
-def _entries_of(of: Worlds, asked: Statements, left: Ints) -> tuple[Ints, Ints]:
+def _entries_of(of: Worlds, asked: _Statements, left: Ints) -> tuple[Ints, Ints]:
     """For each statement the entries of its people who have the secret: pairs of numbers."""
     ends = np.append(of.first, len(of.n))
     begin, many = ends[asked.cell[left]], np.diff(ends)[asked.cell[left]]
@@ -319,7 +319,7 @@ def _moves_in(search_for: _Search, entries: Ints, alike: Ints, *, back: bool) ->
                 away = areas[with_both[areas[with_both] != of.area[i[row]]][0]]
                 area = np.append(area, np.repeat(away, 4))
                 cells, change = np.append(cells, cells), np.append(change, -change)
-            search_for.witness(ask[row : row + 1], Witness(area, cells, change))
+            search_for.witness(ask[row : row + 1], _Witness(area, cells, change))
             done[ask[row]] = True
 
 
@@ -551,7 +551,7 @@ class _Piece:
         asked, of = self.search.asked, self.of
         change = x - self.true
         where = np.flatnonzero(change)
-        world = Witness(self.area[where], self.atom[where], change[where])
+        world = _Witness(self.area[where], self.atom[where], change[where])
         if not of.fits(world.area, world.atom, world.change):
             return False
         left = statements[asked.said[statements] == OPEN]
@@ -569,7 +569,7 @@ class _Piece:
         return True
 
 
-def _counted(of: Worlds, asked: Statements, found: Sequence[Witness]) -> Audit:
+def _counted(of: Worlds, asked: _Statements, found: Sequence[_Witness]) -> Audit:
     """The numbers of people behind the statements."""
     held = np.isin(asked.said, (PROVEN, UNDECIDED))
     outside = asked.insider < 0
@@ -620,7 +620,7 @@ def _unlike_their_leaf(of: Worlds, proven: Flags) -> tuple[int, int]:
     return int(many[unlike].sum()), int(many[unlike & proven[cell]].sum())
 
 
-def _certain(of: Worlds, found: Sequence[Witness]) -> int:
+def _certain(of: Worlds, found: Sequence[_Witness]) -> int:
     """Combinations of leaf, key and secret that no known world leaves without anybody.
 
     In a world the people of (a, k) can be placed at its leaves in any way: those with a secret are
@@ -639,7 +639,7 @@ def _certain(of: Worlds, found: Sequence[Witness]) -> int:
     return len(np.unique((leaf * len(of.first) + cell)[needed] * size + secret[needed]))
 
 
-def _least(of: Worlds, found: Sequence[Witness]) -> Ints:
+def _least(of: Worlds, found: Sequence[_Witness]) -> Ints:
     """For each cell and secret of the truth the fewest people in any known world."""
     size = int(of.atoms.secret.max()) + 1
     cells, shown, many = of.secrets

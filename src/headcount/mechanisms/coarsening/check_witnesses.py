@@ -41,7 +41,7 @@ def check(run: Path) -> tuple[list[str], str]:
     folder = run / "internal" / "coarsening"
     told = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
     faults: list[str] = []
-    levels, unit_of = check_areas(run, folder, told, faults)
+    levels, unit_of = _check_areas(run, folder, told, faults)
     combos = {one["combination"]: one for one in rows(folder / "combinations.csv")}
     for what, names in (("key", told["known"]), ("secret", told["secret"])):
         meanings = {(one[what], *(one[name] for name in names)) for one in combos.values()}
@@ -54,11 +54,11 @@ def check(run: Path) -> tuple[list[str], str]:
     for one in rows(folder / "witnesses.csv"):
         worlds.setdefault(one["witness"], Counter())
         worlds[one["witness"]][one["area"], one["combination"]] += int(one["change"])
-    bad = {number for number, world in worlds.items() if not is_population(world, truth, combos)}
+    bad = {number for number, world in worlds.items() if not _is_population(world, truth, combos)}
     said = Said(combos, truth, worlds, bad, faults)
     for table in published(run, told):
-        check_table(table, levels, unit_of, told, said)
-    words = check_statements(rows(folder / "statements.csv"), said)
+        _check_table(table, levels, unit_of, told, said)
+    words = _check_statements(rows(folder / "statements.csv"), said)
     return faults, f"{words}, {len(worlds):,} populations"
 
 
@@ -68,7 +68,7 @@ def rows(path: Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def check_areas(
+def _check_areas(
     run: Path, folder: Path, told: Any, faults: list[str]
 ) -> tuple[list[str], dict[str, Row]]:
     """Levels from the leaf up, and for each area of the audit its unit at each of them."""
@@ -136,7 +136,7 @@ def joined(leaves: list[Row], level: str, area: list[int], least: int) -> list[i
     return [number for number, one in enumerate(made) for _ in one[0]]
 
 
-def is_population(world: World, truth: World, combos: dict[str, Row]) -> bool:
+def _is_population(world: World, truth: World, combos: dict[str, Row]) -> bool:
     """Whether counts stay 0 or more and every place keeps its people of each key."""
     keys: World = Counter()
     for (area, combination), change in world.items():
@@ -166,7 +166,7 @@ def published(run: Path, told: Any) -> Iterator[tuple[Any, ...]]:
         yield table["name"], level, axes, totals, show, cells
 
 
-def check_table(
+def _check_table(
     table: tuple[Any, ...], levels: list[str], unit_of: dict[str, Row], told: Any, said: Said
 ) -> None:
     """Add every world up to every cell of a table."""
@@ -212,7 +212,7 @@ def shown_as(count: int, show: Any) -> int | None:
     return int((whole + up) * base) if value is None else int(value)
 
 
-def check_statements(statements: list[Row], said: Said) -> str:
+def _check_statements(statements: list[Row], said: Said) -> str:
     """Hold every statement against its witness."""
     combos, truth, worlds, bad, faults = said
     secret = {one["combination"]: one["secret"] for one in combos.values()}

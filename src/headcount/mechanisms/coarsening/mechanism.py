@@ -296,7 +296,7 @@ class Coarsening(PostTabular):
         if found is not None and context.curator is not None:
             write_account(self, counts, *found, folder=context.curator / FOLDER)
         names = tuple(cells.table.name for cells in design.made)
-        return CoarsenedTables(
+        return _CoarsenedTables(
             published, ChangeRules(method=self.name, tables=names, words=self._words()), places=made
         )
 
@@ -312,7 +312,7 @@ class Coarsening(PostTabular):
 
 
 @dataclass(frozen=True, eq=False)
-class CoarsenedTables(TablesOutcome):
+class _CoarsenedTables(TablesOutcome):
     """Tables of areas: the places of the release are the ladder."""
 
     places: Geography | None = None
@@ -373,11 +373,11 @@ class CoarseningDesign(TablesDesign):
             worlds = worlds_of(laid, tables, limits.known, limits.secret)
             known = _AUDITED[counts] = (method, worlds, audit(worlds))
         _, worlds, found = known
-        refuse_above(limits, worlds, found)
+        _refuse_above(limits, worlds, found)
         return worlds, found
 
 
-def refuse_above(limits: AuditLimits, worlds: Worlds, found: Audit) -> None:
+def _refuse_above(limits: AuditLimits, worlds: Worlds, found: Audit) -> None:
     """Refuse a release that gives away more than its limits, and name the areas where most is."""
     for name, limit, many, of, what in (
         ("proven", limits.proven, found.proven, found.people, "people's secrets proven"),

@@ -126,7 +126,7 @@ class Stored:
             return self.path.open("rb")
         try:
             with zipped(self.path) as archive:
-                return BytesIO(archive.read(member_of(self.path, self.member)))
+                return BytesIO(archive.read(_member_of(self.path, self.member)))
         except DAMAGE as error:
             raise damaged(self.name, error) from None
 
@@ -239,7 +239,7 @@ def members(path: Path) -> list[str]:
     return sorted(one for one in own if not PurePosixPath(one).name.startswith("."))
 
 
-def member_of(path: Path, name: str) -> zipfile.ZipInfo:
+def _member_of(path: Path, name: str) -> zipfile.ZipInfo:
     """What a zip says of a file in it."""
     known = {one.filename: one for one in _entries(Stored(path))}
     if name not in known:

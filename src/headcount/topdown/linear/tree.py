@@ -73,7 +73,7 @@ class LevelNoise:
 
 
 @dataclass(frozen=True, eq=False)
-class UnitClasses:
+class _UnitClasses:
     """The equivalence classes of units at one level.
 
     where
@@ -122,7 +122,7 @@ class NoiseTree:
         return len(self.parents[depth]) if depth else 1
 
     @cached_property
-    def classes(self) -> tuple[UnitClasses, ...]:
+    def classes(self) -> tuple[_UnitClasses, ...]:
         """The classes of every level, from the whole down."""
         found = [self._leaves()]
         for depth in range(len(self.parents) - 2, -1, -1):
@@ -133,7 +133,7 @@ class NoiseTree:
         own = self.levels[depth].of_unit
         return np.zeros(self.units(depth), dtype=np.int64) if own is None else own.astype(np.int64)
 
-    def _leaves(self) -> UnitClasses:
+    def _leaves(self) -> _UnitClasses:
         leaf = len(self.parents) - 1
         of_unit = self._noise(leaf)
         alike = self.levels[leaf].of_unit is None
@@ -141,9 +141,9 @@ class NoiseTree:
         noise, none = np.flatnonzero(units), np.zeros(0, dtype=np.int64)
         if len(noise) < len(units):
             of_unit = np.searchsorted(noise, of_unit)
-        return UnitClasses(of_unit, noise, units[noise], none, none, none, none)
+        return _UnitClasses(of_unit, noise, units[noise], none, none, none, none)
 
-    def _above(self, depth: int, below: UnitClasses) -> UnitClasses:
+    def _above(self, depth: int, below: _UnitClasses) -> _UnitClasses:
         parents, units = self.parents[depth + 1], self.units(depth)
         # Numbers of one type: otherwise all parents would be copied.
         start = np.searchsorted(parents, np.arange(units + 1, dtype=parents.dtype))
@@ -156,7 +156,7 @@ class NoiseTree:
         many = len(below.units)
         pairs, number = np.unique(which * many + below.of_unit[children], return_counts=True)
         parent = pairs // many
-        return UnitClasses(
+        return _UnitClasses(
             of_unit,
             noise[some],
             times,
@@ -167,7 +167,7 @@ class NoiseTree:
         )
 
 
-def _same(noise: Ints, below: UnitClasses, start: Ints) -> tuple[Ints, Ints, Ints]:
+def _same(noise: Ints, below: _UnitClasses, start: Ints) -> tuple[Ints, Ints, Ints]:
     """Units with the same noise and children: one of each class, each unit's class, and how many.
 
     Each class of child has random numbers of 64 bits; the same sum of them, the same children.
@@ -289,7 +289,7 @@ def pooled_weights(tree: NoiseTree, query: str, lowest: int) -> list[Floats]:
     return found
 
 
-def _of_sum(classes: UnitClasses, below: Floats) -> Floats:
+def _of_sum(classes: _UnitClasses, below: Floats) -> Floats:
     """1 / variance of the sum of children's answers, for each class."""
     with np.errstate(divide="ignore"):
         return 1 / np.add.reduceat(classes.times / below[classes.child], classes.first)
@@ -467,7 +467,7 @@ class ComponentErrors:
             return Known(children, known, unknown)
         return Known(known.T @ children @ known, known, unknown)
 
-    def _summed(self, classes: UnitClasses, below: _LevelKnown) -> tuple[Floats, Ints, Ints]:
+    def _summed(self, classes: _UnitClasses, below: _LevelKnown) -> tuple[Floats, Ints, Ints]:
         """Sums over children, how many have which unknown directions, and what these span."""
         adding = _by_link(classes, classes.times, len(below.unknown))
         children = _times(adding, below.covariance)
@@ -480,7 +480,7 @@ class ComponentErrors:
             together = np.array(spans, dtype=np.int64)[which.reshape(-1)]
         return children, numbers, together
 
-    def _around(self, depth: int) -> tuple[UnitClasses, _LevelKnown, _LevelKnown]:
+    def _around(self, depth: int) -> tuple[_UnitClasses, _LevelKnown, _LevelKnown]:
         """The classes above a level, with their links to its own; what is known of both levels."""
         return self._tree.classes[depth - 1], self.levels[depth], self.levels[depth - 1]
 
@@ -674,7 +674,7 @@ def given_parent(above: Floats, others: Floats, own: Floats, gain: Floats) -> Fl
     return symmetric(gain @ (above + others) @ back + rest @ own @ rest_back)
 
 
-def _by_link(classes: UnitClasses, numbers: Floats | Ints, children: int) -> Any:
+def _by_link(classes: _UnitClasses, numbers: Floats | Ints, children: int) -> Any:
     """Numbers of links as a sparse matrix, classes x those of children; links are in its order."""
     from scipy.sparse import csr_array
 
