@@ -201,6 +201,18 @@ def test_a_count_with_one_odd_number_is_not_left_aside_unsaid(
         draft(path)
 
 
+def test_whoever_says_that_a_table_is_wide_loses_no_column_for_one_decimal(tmp_path: Path) -> None:
+    random = Random(6)
+    rows: list[list[object]] = [
+        [f"district {n}", *(random.randint(20, 900) for _ in "abc")] for n in range(12)
+    ]
+    rows[4][1] = "41.5"
+    path = written(tmp_path, [["district", "0-17", "18-64", "65+"], *rows])
+    with pytest.raises(InputError, match=r"column '0-17': found a negative number or decimals"):
+        size(path, kind="wide")
+    assert size(path, kind="wide", not_counts="0-17")[1] == 12
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []

@@ -479,6 +479,7 @@ def _fill_wide(made: Draft, every: SeenFile, told: Told) -> None:
         raise InputError(
             str(seen.path), found="no column of whole numbers", expected="counts of people"
         )
+    doubts.refuse_odd_counts(seen, [one for one in numeric if one.name not in names])
     doubts_wide.refuse_withheld(seen, names, said=told.blank_counts)
     cells = find_cells(inside, names, seen.form)
     made.cells = cells

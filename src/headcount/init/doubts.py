@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 FEW = 12
 """Names that a message lists."""
 
+FEW_ODD = 0.1
+"""The share of numbers that are no counts among counts, at most: more of them measure something."""
+
 MOST_YEARS = 40
 """Years in a column whose name does not say that they are some."""
 
@@ -243,6 +246,23 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = T
                 found=f"{found[0].strip()!r}: counts of something else than people (households, "
                 "shares, events)?",
                 expected="counts of people; --kind wide or --kind long says that they are",
+            )
+
+
+def refuse_odd_counts(seen: SeenFile, columns: Sequence[SeenColumn]) -> None:
+    """Refuse to leave aside whole numbers of which a few are none: they may count people."""
+    for one in columns:
+        numbers = as_numbers(one.values, seen)
+        odd = ((numbers < 0) | (numbers != numbers.round())).fill_null(False)
+        few = 0 < int(odd.sum()) <= max(1, FEW_ODD * len(one.present))
+        if few and not OTHER_UNITS.search(one.says):
+            where = seen.rows.where(odd.arg_true().to_list()[:FEW])
+            refuse(
+                seen,
+                place=f"column {one.name!r}",
+                found=f"a negative number or decimals ({', '.join(where)}) among whole numbers",
+                expected="whole numbers, 0 or more, if it counts people; "
+                f'--not-counts "{one.name}", if it does not',
             )
 
 

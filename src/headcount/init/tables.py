@@ -82,9 +82,6 @@ NAMED = 2.0
 MOST_ROWS_IN_ORDER = 20_000
 """Rows among which sums of those next to them are looked for."""
 
-FEW_ODD = 0.1
-"""The share of numbers that are no counts among counts, at most: more of them measure something."""
-
 SAMPLE = 20_000
 """Rows in which sums of columns are looked for first."""
 
@@ -631,7 +628,7 @@ class _Rows:
             return None
         places, groups = key
         if not self.family.sums:
-            self._refuse_odd_counts()
+            doubts.refuse_odd_counts(self.seen, [*self.columns.fractions, *self.columns.others])
         if not (self.family.sums or self.proved or self._only_reading(places, groups)):
             return None
         self._refuse_leftovers(places, groups)
@@ -685,22 +682,6 @@ class _Rows:
             "stands in one row"
         )
         return True
-
-    def _refuse_odd_counts(self) -> None:
-        """Refuse whole numbers of which a few are none: nothing shows whom they do not count."""
-        for one in [*self.columns.fractions, *self.columns.others]:
-            numbers = doubts.as_numbers(one.values, self.seen)
-            odd = ((numbers < 0) | (numbers != numbers.round())).fill_null(False)
-            few = 0 < int(odd.sum()) <= max(1, FEW_ODD * len(one.present))
-            if few and not OTHER_UNITS.search(one.says):
-                where = self.seen.rows.where(odd.arg_true().to_list()[: doubts.FEW])
-                doubts.refuse(
-                    self.seen,
-                    place=f"column {one.name!r}",
-                    found=f"a negative number or decimals ({', '.join(where)}) among whole numbers",
-                    expected="whole numbers, 0 or more, if it counts people; "
-                    f'--not-counts "{one.name}", if it does not',
-                )
 
     def _refuse_rounded(self) -> None:
         """Refuse counts all of which are multiples of a number: somebody has rounded them."""
