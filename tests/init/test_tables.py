@@ -213,6 +213,20 @@ def test_whoever_says_that_a_table_is_wide_loses_no_column_for_one_decimal(tmp_p
     assert size(path, kind="wide", not_counts="0-17")[1] == 12
 
 
+def test_codes_of_places_that_look_like_years_and_persons_that_are_numbered(tmp_path: Path) -> None:
+    random = Random(8)
+    rows: list[list[object]] = [["dwelling", "person nr", "municipality code", "sex"]]
+    for home in range(90):
+        of_home = [
+            [home, n + 1, 2001 + home // 5, random.choice("mf")] for n in range(home % 4 + 1)
+        ]
+        rows += of_home
+    path = written(tmp_path, rows)
+    assert size(path) == (len(rows) - 1, 18)
+    some = [one for one in rows[1:] if one[2] == 2003]
+    assert size(path, only=["municipality code=2003"]) == (len(some), 1)
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []

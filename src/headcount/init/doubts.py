@@ -17,6 +17,7 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
 from headcount.init.look import FIRST, SeenColumn, SeenFile, same_for_all
+from headcount.init.places import is_place
 from headcount.init.words import (
     DWELLING,
     FILLERS,
@@ -127,7 +128,8 @@ def several_times(seen: SeenFile, *, told: Sequence[str]) -> SeenColumn | None:
         if not TIME.search(one.says):
             few = len(one.real) <= MOST_YEARS and not POPULATION.search(one.says)
             repeated = len(one.values) >= 2 * len(one.real)
-            if few and repeated and all(_YEAR.fullmatch(value) for value in one.real):
+            years = all(_YEAR.fullmatch(value) for value in one.real)
+            if few and repeated and years and not is_place(one):
                 return one
             continue
         rest = [word for word in one.says.split() if not TIME.search(word)]

@@ -21,7 +21,14 @@ import polars as pl
 
 from headcount.arrays import Flags, Ints
 from headcount.init import doubts, doubts_levels
-from headcount.init.attributes import Chosen, attribute_name, chosen, is_of_people, single_years
+from headcount.init.attributes import (
+    NUMBERED,
+    Chosen,
+    attribute_name,
+    chosen,
+    is_of_people,
+    single_years,
+)
 from headcount.init.counts import called_count
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.places import FoundPlaces, is_place, total_rows
@@ -175,7 +182,8 @@ def _kind(one: SeenColumn, seen: SeenFile) -> str:
         if not (one.numeric or one.withheld) or not rest.str.contains(WITHHELD).all():
             return "keys"
         numbers = numbers.drop_nulls()
-    if one.present.str.contains(r"^(0\d|\+)").any() or not len(numbers):
+    zeros = one.present.str.contains(r"^(0\d|\+)").any()
+    if zeros or not len(numbers) or NUMBERED.search(one.says):
         return "keys"
     least, most = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
     if least < 0:
@@ -453,10 +461,7 @@ class _Rows:
         self.totalled: set[str] = set()
         self.whole_agrees = False
         self.near: tuple[str, int, int] | None = None
-        self.codes = {
-            one.name: one.values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-            for one in columns.keys
-        }
+        self.codes = {one.name: _numbered(one) for one in columns.keys}
 
     # the key
 
@@ -479,7 +484,10 @@ class _Rows:
         if key not in self.groups:
             whole = np.zeros(len(self.people), dtype=np.int64)
             for name in names:
-                codes = self.codes[name]
+                # A place of which only one was asked for is no key, and yet the place of all rows.
+                codes = (
+                    self.codes[name] if name in self.codes else _numbered(self.seen.column(name))
+                )
                 whole = whole * (codes.max(initial=0) + 1) + codes
                 if len(names) > 1:
                     _, whole = np.unique(whole, return_inverse=True)
@@ -946,6 +954,11 @@ class _Rows:
                 exclude[name] = sorted(values.to_list())
                 left &= ~rows
         return None if left.any() else exclude
+
+
+def _numbered(column: SeenColumn) -> Ints:
+    """The values of a column by numbers; 0 where there is none."""
+    return column.values.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def _cells(names: list[str]) -> WideCells:
