@@ -8,7 +8,7 @@ import pytest
 from benchmarks import reading, run_benchmark
 from headcount.errors import ConfigError, InputError
 from headcount.init import Told, draft
-from headcount.init.proposal import how_many
+from headcount.init.proposal import Proposal, people_of
 
 
 def test_a_small_file_is_timed_and_limits_are_those_of_the_whole():
@@ -30,7 +30,8 @@ def test_the_people_are_nearly_all_different(tmp_path):
     frame = pl.read_csv(path)
     assert frame.n_unique() == 6000
     assert frame.drop("record", "income").n_unique() > 5000
-    assert how_many(draft(path), Told()) == (6000, frame["geoid"].n_unique())
+    made = draft(path)
+    assert Proposal(made, people_of(made, Told())).size == (6000, frame["geoid"].n_unique())
 
 
 def test_the_tables_have_totals(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.init import Told, config_name, draft, write_draft
 from headcount.init.doubts import refuse_other_size
-from headcount.init.proposal import how_many
+from headcount.init.proposal import Proposal, people_of
 from headcount.init.read import bins, levels, read
 from tests.cli.test_cli import Headcount, headcount
 from tests.init.dirt import DIRT, READABLE, TABLES, Dirt, Known
@@ -37,7 +37,8 @@ THREE = sum(p(n) + p(2 * n) + p(3 * n) for n in WARDS)
 def size(path: Path, **said: object) -> tuple[int, int]:
     """People and places, as ``init`` tells them at its end."""
     told = Told.by_words(**said)  # type: ignore[arg-type]
-    return how_many(draft(path, told=told), told)
+    made = draft(path, told=told)
+    return Proposal(made, people_of(made, told)).size
 
 
 def size_or_question(path: Path) -> tuple[int, int] | str:

@@ -14,7 +14,7 @@ from headcount.config.load import load_config
 from headcount.errors import InputError
 from headcount.init import Told, draft, write_draft
 from headcount.init.layout import Layout, find_layout
-from headcount.init.proposal import how_many, people_of, preview
+from headcount.init.proposal import Proposal, people_of, preview
 from headcount.init.sums import (
     Table,
     equal_families,
@@ -46,7 +46,8 @@ def written(folder: Path, rows: list[list[object]], name: str = "table.csv") -> 
 
 def size(path: Path, **said: object) -> tuple[int, int]:
     told = Told.by_words(**said)  # type: ignore[arg-type]
-    return how_many(draft(path, told=told), told)
+    made = draft(path, told=told)
+    return Proposal(made, people_of(made, told)).size
 
 
 # --- sums -------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def test_levels_in_rows_and_in_columns_are_read_together(tmp_path: Path) -> None
     assert [one.name for one in made.attributes] == ["type"]
     assert made.exclude == {"type": ["T"]}
     assert any("14 of 14 totals in 'type' ('T') agree" in note for note in made.notes)
-    assert how_many(made, Told()) == (people, 14)
+    assert Proposal(made, people_of(made, Told())).size == (people, 14)
     write_draft(made, tmp_path / "config.toml")
     population = load_config(tmp_path / "config.toml").population.read()
     found = tallied(population)

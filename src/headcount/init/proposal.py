@@ -164,11 +164,6 @@ def people_of(made: Draft, told: Told) -> Population:
     return people
 
 
-def how_many(made: Draft, told: Told) -> tuple[int, int]:
-    """How many people a draft reads, and in how many places."""
-    return _size_of(people_of(made, told))
-
-
 def _size_of(people: Population) -> tuple[int, int]:
     """How many people these are, and in how many places."""
     return number_of(people), people.geography.size(people.geography.leaf)
