@@ -105,7 +105,7 @@ def _leaf(population: Tree, row: Row) -> str:
 
 
 def _cell(row: Row, columns: list[str]) -> str:
-    return "_".join(str(row[column]) for column in columns)
+    return "_".join(str(row[column]).strip() for column in columns)  # blanks around say nothing
 
 
 def _counts(population: Tree, rows: list[Row]) -> Tally:

@@ -416,6 +416,25 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"leave_out": ["district="]},
         (239, 12),
     ),
+    "people without a place, of whom one thing is known": (
+        table("district,sex", "{'' if n==9 else f'D{n%5}'},{'mf'[n*n%7%2]}", range(60)),
+        "column 'district', line 11: found no place, and a person's values beside it, in 1 rows",
+        '--leave-out "district="',
+        {"leave_out": ["district="]},
+        (59, 5),
+    ),
+    "people of a dwelling without a place, of whom nothing is known": (
+        table(
+            "serial,person nr,district,sex",
+            "{n//3},{n%3+1},{'' if 9<=n<12 else f'D{n//3%5}'},{'' if n==9 else 'mf'[n*n%7%2]}",
+            range(90),
+        )
+        + "98,1,D1,m\n99,1,D2,f\n99,2,D2,m\n",
+        "column 'district', line 11: found no place, and a person's values beside it, in 3 rows",
+        '--leave-out "district="',
+        {"leave_out": ["district="]},
+        (90, 5),
+    ),
     "ages that may be codes": (
         "district,sex,age\n"
         + "".join(f"D{n % 5},{'mf'[n % 2]},{1 + n * n % 7}\n" for n in range(60)),

@@ -6,6 +6,7 @@ import os
 import pickle
 import stat
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -139,18 +140,24 @@ def test_readable_key_file_is_refused(tmp_path):
         load_run_key(path)
 
 
+def sealed(body: bytes) -> bytes:
+    """A key file with the right checksum, whatever its key."""
+    digest = sha256(encode("headcount run key", body)).hexdigest().encode()
+    return b"headcount run key 2\n" + body + b"\n" + digest + b"\n"
+
+
 @pytest.mark.parametrize(
     "content",
     [
         b"",
-        b"headcount run key 1\nos 00ff\n",
-        b"headcount run key 1\nos zz\n",
-        b"headcount run key 2\nseed 1 2\n",
-        b"headcount run key 1\nseed 1\n",
-        b"headcount run key 1\nseed 1 -2 3\n",
-        b"headcount run key 1\nother 1\n",
-        b"headcount run key 1\nseed 1 2",
-        b"headcount run key 1\n\xff\xfe\n",
+        b"headcount run key 1\nseed 1 2\n",
+        sealed(b"os 00ff"),
+        sealed(b"os zz"),
+        sealed(b"seed 1"),
+        sealed(b"seed 1 -2 3"),
+        sealed(b"other 1"),
+        sealed(b"seed 1 2")[:-1],
+        sealed(b"\xff\xfe"),
     ],
 )
 def test_damaged_key_file_is_refused_without_showing_it(tmp_path, content):
@@ -162,3 +169,19 @@ def test_damaged_key_file_is_refused_without_showing_it(tmp_path, content):
     ) as caught:
         load_run_key(path)
     assert "00ff" not in str(caught.value)
+
+
+def test_no_byte_of_a_key_file_changes_unseen(tmp_path):
+    """Another key would draw the noise of a run that was interrupted a second time."""
+    path = tmp_path / "key"
+    for key in (RunKey.from_os(), RunKey.from_seed(5)):
+        save_run_key(key, path)
+        sound = path.read_bytes()
+        path.write_bytes(sealed(sound.splitlines()[1]))
+        assert load_run_key(path) == key  # what the next lines refuse is not the test's own form
+        for place, byte in enumerate(sound):
+            for other in {byte ^ 1, byte ^ 2, ord("0")} - {byte}:
+                path.write_bytes(sound[:place] + bytes([other]) + sound[place + 1 :])
+                with pytest.raises(RunError, match="found a damaged key file"):
+                    load_run_key(path)
+        path.unlink()

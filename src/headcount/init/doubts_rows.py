@@ -98,11 +98,14 @@ def _refuse_people_without_place(made: Draft, every: SeenFile) -> None:
     """Refuse rows of people without a place, which are no rows of totals."""
     frame = every.frame
     gone = total_rows(frame, made.places.columns)
-    columns = [one.column for one in made.attributes]
+    columns = [one.column for one in made.attributes] + [made.key] * bool(made.key)
     if not gone.any() or not columns:
         return
     filled = frame.select(pl.sum_horizontal(pl.col(columns).is_not_null())).to_series()
-    wrong = gone & (2 * filled > len(columns)) & (filled > 1)
+    unsaid = frame[made.places.columns[-1]].fill_null("") == ""  # no word for a total either
+    wrong = gone & (2 * filled > len(columns)) & ((filled > 1) | unsaid)
+    if made.key:  # who lives in a dwelling is somebody
+        wrong |= gone & frame[made.key].is_not_null()
     if wrong.any():
         column = made.places.columns[-1]
         refuse(

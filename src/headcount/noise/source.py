@@ -264,7 +264,7 @@ def check_draws(stream: Stream, draws: range) -> None:
 
 
 KEY_BYTES = 32
-_HEADER = b"headcount run key 1"
+_HEADER = b"headcount run key 2"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -360,11 +360,16 @@ def save_run_key(key: RunKey, path: Path) -> None:
         raise RunError(f"{path}: found a key file, expected none: a run has one key") from None
     with naming(path), os.fdopen(handle, "wb") as file:
         close_to_others(file.fileno(), 0o600)  # a strict umask could clear the owner's bits
-        file.write(_HEADER + b"\n" + body + b"\n")
+        file.write(b"\n".join((_HEADER, body, _checksum(body), b"")))
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
     key.file = path.absolute()
+
+
+def _checksum(body: bytes) -> bytes:
+    """What tells a damaged key from a sound one: another key would draw noise a second time."""
+    return sha256(encode("headcount run key", body)).hexdigest().encode()
 
 
 def _key_here(path: Path) -> RunKey:
@@ -385,7 +390,7 @@ def load_run_key(path: Path) -> RunKey:
             raise PrivacyError(f"{path}: found mode {mode:04o}, expected 0600: the key is secret")
         lines = file.read().split(b"\n")
     damaged = RunError(f"{path}: found a damaged key file, expected one written by headcount")
-    if len(lines) != 3 or lines[0] != _HEADER or lines[2]:
+    if len(lines) != 4 or lines[0] != _HEADER or lines[2] != _checksum(lines[1]) or lines[3]:
         raise damaged
     try:
         kind, *values = lines[1].decode().split(" ")
