@@ -228,6 +228,34 @@ def test_codes_of_places_that_look_like_years_and_persons_that_are_numbered(tmp_
     assert size(path, only=["municipality code=2003"]) == (len(some), 1)
 
 
+def test_a_region_that_adds_up_its_districts_is_seen_though_another_does_not(
+    tmp_path: Path,
+) -> None:
+    """One total alone agrees by chance in one of a few tables; in two columns it does not."""
+    rows: list[list[object]] = [
+        ["R1", "Grienfal", 569, 970],
+        *(
+            ["D0101", "Rusfal", 66, 111],
+            ["D0102", "Dorfal", 112, 205],
+            ["D0103", "Falnes", 125, 229],
+        ),
+        *(["D0104", "Grifal", 156, 221], ["D0105", "Falkeke", 69, 124], ["D0106", "Mones", 41, 80]),
+        ["R2", "Falenmo", 1060, 1812],  # and a district of it is not there
+        *(
+            ["D0201", "Grigri", 79, 132],
+            ["D0202", "Linmo", 139, 244],
+            ["D0203", "Dordor", 395, 631],
+        ),
+        *(["D0204", "Kebati", 102, 213], ["D0205", "Prapra", 34, 67], ["D0206", "Humo", 211, 337]),
+        ["D0207", "Enhu", 44, 88],
+    ]
+    header: list[object] = ["code", "place", "total", "men", "women"]
+    lines: list[list[object]] = [[a, b, int(str(m)) + int(str(w)), m, w] for a, b, m, w in rows]
+    path = written(tmp_path, [header, *lines])
+    with pytest.raises(InputError, match="found 'Grienfal', the total of 'Rusfal', 'Dorfal'"):
+        draft(path)
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []

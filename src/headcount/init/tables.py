@@ -919,12 +919,12 @@ class _Rows:
                 matrix, labels = self._crossed([name], [])
                 doubts_levels.refuse_levels_told(self.seen, name, labels, matrix)
         matrix, labels = self._crossed(places.columns, groups)
-        doubts_levels.refuse_levels_in_one_column(
-            self.seen, labels, matrix, column=places.columns[-1]
-        )
-        if not groups:
+        leaf = places.columns[-1]
+        doubts_levels.refuse_levels_in_one_column(self.seen, labels, matrix, column=leaf)
+        if not groups:  # in every column a larger place agrees by chance less often
             matrix = self.columns.table.counts[self.alive][:, list(self.family.parts)]
-        doubts_levels.refuse_levels_anywhere(self.seen, labels, matrix, places.columns[-1])
+            doubts_levels.refuse_levels_in_one_column(self.seen, labels, matrix, column=leaf)
+        doubts_levels.refuse_levels_anywhere(self.seen, labels, matrix, leaf)
 
     def _crossed(self, names: Sequence[str], rest: Sequence[str]) -> tuple[Ints, list[str]]:
         """The people that are left by the values of some columns, in the order of the file."""
