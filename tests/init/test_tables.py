@@ -256,6 +256,36 @@ def test_a_region_that_adds_up_its_districts_is_seen_though_another_does_not(
         draft(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "labels", "levels"),
+    [
+        ("C4", ["C4", "tranche d'âge"], [f"tranche {n}" for n in range(9)]),
+        ("kk", [], ["00-09", *(f"{n}0-{n}9" for n in range(1, 8)), "80+"]),
+        ("kk", [], [f"tranche {n}" for n in range(9)]),
+    ],
+    ids=["the label says so", "all ages there are", "neither"],
+)
+def test_groups_that_cross_fewer_places_are_no_smaller_places(
+    tmp_path: Path, name: str, labels: list[str], levels: list[str]
+) -> None:
+    random = Random(9)
+    rows: list[list[object]] = []
+    for place in range(8):
+        for level in levels:
+            men, women = random.randint(50, 900), random.randint(50, 900)
+            rows.append([f"D{place:03}", level, men + women, men, women])
+    everybody = sum(int(str(one[2])) for one in rows)
+    header: list[list[object]] = [["district", name, "total", "men", "women"]]
+    if labels:
+        header = [["C2", name, "P1", "P2", "P3"], ["district", labels[1], "total", "men", "women"]]
+    path = written(tmp_path, [*header, *rows])
+    if not labels and levels[0] != "00-09":
+        with pytest.raises(InputError, match=f"column '{name}': found levels without a total"):
+            draft(path)
+    else:
+        assert size(path) == (everybody, 8)
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.init.words import OF_PEOPLE, PERSONAL, role_words
-from headcount.population.adding_up import OLDEST, SEXES
+from headcount.population.adding_up import OLDEST, SEXES, is_partition
 from headcount.schema.schema import bin_labels, looks_like_size
 
 MOST_LEVELS = 70
@@ -108,9 +108,8 @@ def oldest_of(column: SeenColumn) -> int | None:
 def is_of_people(one: Chosen) -> bool:
     """Whether the name of an attribute, or its levels, say that people have it."""
     levels = {level.casefold() for level in one.levels}
-    return bool(
-        one.bins or OF_PEOPLE.search(one.name.replace("_", " ")) or (levels and levels <= SEXES)
-    )
+    named = one.bins or OF_PEOPLE.search(one.name.replace("_", " "))
+    return bool(named or (levels and (levels <= SEXES or is_partition(one.levels))))
 
 
 def why_not(column: SeenColumn, *, rows: int) -> str:

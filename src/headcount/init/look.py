@@ -158,7 +158,7 @@ class SeenColumn:
         """The name in small letters, words parted by blanks; of a name that is a code its label."""
         name = self.label if self.label and _CODED.fullmatch(self.name) else self.name
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-        return re.sub(r"[\s._\-()\[\]/,:;!]+", " ", parted).strip().casefold()
+        return re.sub(r"[\s._\-()\[\]/,:;!'’]+", " ", parted).strip().casefold()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -448,7 +448,7 @@ class _Rows:
     def _is_group(self, name: str, key: Sequence[str]) -> bool:
         """Whether a column of the key parts the people of each place."""
         column = self.seen.column(name)
-        one = chosen(column, attribute_name(name, set()), totals=True)
+        one = chosen(column, column.says, totals=True)
         if is_place(column):
             return False
         known = is_of_people(one) or single_years(column)
@@ -460,8 +460,11 @@ class _Rows:
         crosses = size <= MOST_GROUPS and pairs >= CROSSED * size * others
         if known:
             return True
-        larger = any(self.number([other], self.alive) > size for other in rest)
-        if crosses and larger and not self._nested(name, key):
+        here = any(  # the places, of which there are more, or that are called so
+            self.number([other], self.alive) > size or is_place(self.seen.column(other))
+            for other in rest
+        )
+        if crosses and here and not self._nested(name, key):
             if name not in self.totalled:
                 doubts.refuse_measures(self.seen, [column])
                 doubts.refuse(
