@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,6 +58,31 @@ def test_a_private_import_across_rooms_is_found(tmp_path: Path) -> None:
         "run/far.py:2: headcount.noise._keys.read",
         "run/far.py:3: headcount.noise.source._split",
     ]
+
+
+def left_over(source: Path) -> list[str]:
+    """Private functions and classes of a module that nothing in their room names."""
+    found = []
+    texts = {path: path.read_text() for path in sorted(source.rglob("*.py"))}
+    for path, text in texts.items():
+        around = " ".join(texts[one] for one in texts if one.parent == path.parent)
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.decorator_list:
+                named = re.findall(rf"\b{node.name}\b", around)
+                if node.name[:1] == "_" != node.name[1:2] and len(named) == 1:
+                    found.append(f"{path.relative_to(source).as_posix()}: {node.name}")
+    return found
+
+
+def test_nothing_private_is_left_over() -> None:
+    for source in (SOURCE, PAPERS, ROOT / "benchmarks", ROOT / "tests"):
+        assert left_over(source) == []
+
+
+def test_what_is_left_over_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def _one(): ...\n\n\ndef _two(): ...\n\n\nclass _Three: ...\n")
+    (tmp_path / "b.py").write_text("from a import _two\n")
+    assert left_over(tmp_path) == ["a.py: _one", "a.py: _Three"]
 
 
 def asked_kinds(source: Path, kinds: set[str], *, besides: Sequence[str]) -> list[str]:

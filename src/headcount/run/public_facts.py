@@ -113,35 +113,6 @@ def sizes_and_table(sizes: Floats, table: Floats, domain: Domain, *, words: str)
     return Facts(words, people, SIZES_OFF)
 
 
-def _older(file: Path, source: Source) -> Source:
-    """An older census: the population of a config, or a file like that of this one."""
-    from headcount.config.load import load_population
-
-    if file.suffix == ".toml":
-        return load_population(file)
-    if "file" not in type(source).__dataclass_fields__:  # type: ignore[attr-defined]
-        raise ConfigError(
-            "public.before", found=str(file), expected="a TOML file with a table [population]"
-        )
-    return replace(source, file=file)  # type: ignore[type-var]
-
-
-def _refuse_other(older: Domain, domain: Domain, file: str) -> None:
-    """Errors are told by level and query: these must be the same."""
-    for name, found, expected in (
-        ("levels", older.geography.levels, domain.geography.levels),
-        (
-            "attributes",
-            [(a.name, a.levels) for a in older.schema.attributes],
-            [(a.name, a.levels) for a in domain.schema.attributes],
-        ),
-    ):
-        if found != expected:
-            raise ConfigError(
-                file, place=name, found="others than in the data", expected="the same as there"
-            )
-
-
 def _sizes(file: Path, domain: Domain) -> Floats:
     """How many people each leaf has."""
     from headcount.mechanisms.coarsening.settings import PublicSizes
