@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.init.dirty_files.__main__ import main
 from tests.init.dirty_files.cases import DIRT_BY_NAME, Plan, make_plan
 from tests.init.dirty_files.files import write
 from tests.init.dirty_files.judge import (
@@ -28,10 +30,12 @@ from tests.init.dirty_files.judge import (
     judge,
 )
 from tests.init.dirty_files.model import Case, Row
+from tests.init.dirty_files.runner import main
 from tests.init.dirty_files.shapes import SHAPES, crosstab, long, persons, wide
 
 CASES = range(60)
 SEED = 20_260
+ROOT = Path(__file__).parents[2]
 
 
 def cases() -> list[Case]:
@@ -191,6 +195,15 @@ def test_the_command_keeps_what_was_read_wrongly(
         told = json.loads(folder.read_text(encoding="utf-8"))
         assert told["kind"] in FAULTS
         assert len(list(folder.parent.glob("table.*"))) == 1
+
+
+def test_two_workers_judge_what_one_would(tmp_path: Path) -> None:
+    words = f"--cases 2 --seed 1 --workers 2 --keep {tmp_path / 'kept'}"
+    program = [sys.executable, "-m", "tests.init.dirty_files", *words.split()]
+    around = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(program, env=around, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "2 files: silently wrong 0, crash 0, hang 0" in done.stdout
 
 
 # --- the generator -----------------------------------------------------------------------------
