@@ -17,9 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIST = Path(__file__).with_suffix(".txt")
-OF_ALL = 1 / 2_200
-"""A function is slow from this share of the time of all tests: half a second of 20 minutes."""
-OF_FILE = 1 / 700
+OF_ALL = 1 / 3_000
+"""A function is slow from this share of the time of all tests: 0.3 s of 15 minutes."""
+OF_FILE = 1 / 900
 """A file that shares what it prepares is slow as a whole from this share."""
 SHARED = re.compile(r'scope="(module|session)"')
 

@@ -1,5 +1,6 @@
 """Loops give the same bits interpreted and compiled: small runs of every kind, each loop seen."""
 
+from collections import Counter
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,13 @@ from tests.topdown.solve.least_squares_cases import random_case
 
 PACKAGE = Path(headcount.__file__).parent
 SIGNS = bytes(b'a,"\n\r'[one % 5] for one in range(256))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def seen() -> Counter[str]:
+    """What these tests run, all together: they are quick or slow as one."""
+    SEEN.clear()
+    return SEEN
 
 
 @pytest.mark.parametrize("name", warm.RUNS)
@@ -78,7 +86,7 @@ def test_cuts_are_the_same_both_ways(text):
         last_cut(np.frombuffer(text, np.uint8), ord(","))
 
 
-def test_every_loop_that_may_be_interpreted_was_run_both_ways():
+def test_every_loop_that_may_be_interpreted_was_run_both_ways(seen):
     """And what named tuples it was given is part of its digest. Last: it looks at those above."""
     modules = [
         import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
@@ -90,7 +98,7 @@ def test_every_loop_that_may_be_interpreted_was_run_both_ways():
     }
     assert len(loops) > 100
     outer = {f"{loop.__module__}.{loop.__name__}" for loop in loops if loop.outer and loop.work}
-    assert outer - set(SEEN) == set()
+    assert outer - set(seen) == set()
     for loop in loops:
         known = {value for _, value in _names(loop.py_func) if hasattr(value, "_fields")}
         for types_given in loop.overloads:
