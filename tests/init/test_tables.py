@@ -286,6 +286,45 @@ def test_groups_that_cross_fewer_places_are_no_smaller_places(
         assert size(path) == (everybody, 8)
 
 
+@pytest.mark.parametrize(
+    "header",
+    [["v1", "v2", "v3"], ["men", "women"], ["men", "women", "0-17", "18-64", "65+"]],
+    ids=["a column of 100", "both sexes", "two families"],
+)
+@pytest.mark.parametrize("country", [False, True], ids=["", "and a row of the country"])
+def test_shares_that_add_up_to_100_are_no_people(
+    tmp_path: Path, header: list[str], country: bool
+) -> None:
+    random = Random(5)
+    rows: list[list[object]] = []
+    for place in [*(f"place {n}" for n in range(14)), *(["Total"] if country else [])]:
+        men, young, old = random.randint(40, 60), random.randint(15, 30), random.randint(10, 30)
+        ages = [young, 100 - young - old, old] if len(header) == 5 else []
+        rows.append([place, *([100] if len(header) == 3 else []), men, 100 - men, *ages])
+    path = written(tmp_path, [["district", *header], *rows])
+    with pytest.raises(InputError, match="add up to 100, or nearly, over and over: shares"):
+        draft(path)
+
+
+@pytest.mark.parametrize("by", ["age", "sex,age"])
+@pytest.mark.parametrize("name", ["value", "population"])
+@pytest.mark.parametrize("slack", [0, 1], ids=["exactly", "nearly, as they are rounded"])
+def test_shares_in_rows_are_no_people(tmp_path: Path, by: str, name: str, slack: int) -> None:
+    """In each district, or in each district and sex, the ages have 100 together."""
+    random = Random(6)
+    rows: list[list[object]] = []
+    for place in range(14):
+        for sex in "mf" if "sex" in by else [""]:
+            young, old = random.randint(15, 30), random.randint(10, 30)
+            for age, share in (("0-17", young), ("18-64", 100 - young - old), ("65+", old)):
+                odd = random.randint(-slack, slack) if age == "65+" else 0
+                rows.append([f"place {place}", *([sex] if sex else []), age, share + odd])
+    path = written(tmp_path, [["district", *by.split(","), name], *rows])
+    with pytest.raises(InputError, match="add up to 100, or nearly, over and over: shares"):
+        draft(path)
+    assert size(path, kind="long", count=name)[1] == 14
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 from typing import NoReturn
 
@@ -286,6 +287,7 @@ class _Rows:
             return None
         self.leave_totals_out()
         self._refuse_near()
+        self._refuse_shares()
         key = self._dimensions()
         if key is None:
             return None
@@ -359,6 +361,19 @@ class _Rows:
                 expected="counts of people as they are; --kind says what a row is, if these are "
                 "exact",
             )
+
+    def _refuse_shares(self) -> None:
+        """Refuse parts of a hundred, be it in each row, in each place or in each group of it."""
+        people = self.people[self.alive]
+        if people.max(initial=0) > 2 * max(doubts.WHOLES):
+            return
+        names = [self.columns.counts[k].name for k in self.family.parts]
+        key = min(self.keys(), key=len, default=())
+        for size in range(1, len(key) + 1):
+            for some in combinations(key, size):
+                _, own = np.unique(self.group(some)[self.alive], return_inverse=True)
+                sums = np.bincount(own, people).astype(np.int64)
+                doubts.refuse_shares(self.seen, names, sums)
 
     def _refuse_near(self) -> None:
         if self.near is not None:
