@@ -325,6 +325,40 @@ def test_shares_in_rows_are_no_people(tmp_path: Path, by: str, name: str, slack:
     assert size(path, kind="long", count=name)[1] == 14
 
 
+def test_three_levels_of_a_small_country_in_any_order_are_asked_about(tmp_path: Path) -> None:
+    """Of few people, so that one column of sums would say too little."""
+    random = Random(7)
+    leaves = [(random.randint(9, 99), random.randint(9, 99)) for _ in range(18)]
+    groups = [leaves, leaves[:6], leaves[6:12], leaves[12:], *([one] for one in leaves)]
+    rows: list[list[object]] = [
+        [str(7000 + number), name, sum(one[sex] for one in below)]
+        for number, below in enumerate(groups)
+        for sex, name in enumerate(("male", "female"))
+    ]
+    for _ in range(5):
+        random.shuffle(rows)
+        path = written(tmp_path, [["code", "sex", "population"], *rows])
+        with pytest.raises(InputError, match="several levels of place"):
+            draft(path)
+
+
+def test_a_line_of_words_below_the_names_is_no_person(tmp_path: Path) -> None:
+    random = Random(8)
+    rows: list[list[object]] = [
+        [f"D{random.randrange(9):02}", random.choice("mf"), random.choice(["0-14", "15-64", "65+"])]
+        for _ in range(200)
+    ]
+    names: list[object] = ["district", "sex", "age"]
+    assert size(written(tmp_path, [names, *rows])) == (200, 9)
+    assert size(written(tmp_path, [names, ["#adm1", "#meta", "#meta"], *rows])) == (200, 9)
+    assert size(written(tmp_path, [["Q1", "Q2", "Q3"], names, *rows])) == (200, 9)
+    path = written(tmp_path, [names, ["text", "code", "group"], *rows])
+    with pytest.raises(InputError, match=r"line 2: found nothing in .* that stands in another row"):
+        draft(path)
+    path = written(tmp_path, [names, ["D99", "f", "85+"], *rows])  # she lives alone there
+    assert size(path) == (201, 10)
+
+
 def test_a_balance_beside_what_adds_up_is_left_aside(tmp_path: Path) -> None:
     random = Random(4)
     rows: list[list[object]] = []
@@ -385,6 +419,17 @@ BODY = [["A", "10", "20"], ["B", "30", "40"], ["C", "50", "60"]]
         ),
         ([["ward", "m", "f"], *BODY, [], ["Source: census", "", ""]], Layout(lines_below=1)),
         ([["ward", "2010", "2020"], *BODY], Layout()),
+        ([["ward", "m", "f"], ["Z", "…", "…"], *BODY], Layout()),
+        ([["ward", "m", "f"], ["Z", "x", "x"], *BODY[:2], ["Y", "x", "7"]], Layout()),
+        (
+            [["id", "kind"], ["#code", "#meta"], *[["A", "p"], ["B", "q"]]],
+            Layout(lines_after_heading=1),
+        ),
+        (
+            [["Q1", "Q2"], ["ward", "sex"], *[[f"W{n % 5}", "mf"[n % 2]] for n in range(30)]],
+            Layout(lines_after_heading=1),
+        ),
+        ([["Q1", "Q2"], *[[f"W{n % 5}", "mf"[n % 2]] for n in range(30)]], Layout()),
         ([["1993", "1723", "M"], ["1993", "1410", "W"], ["1993", "455", "M"]], None),
         (BODY, None),
     ],

@@ -62,11 +62,14 @@ def test_the_same_people_counted_again_are_found() -> None:
 
 
 def test_levels_of_place_below_each_other_are_found_by_their_sum() -> None:
-    leaves = PARTS[:, 0]
-    parents = np.array([leaves[:10].sum(), leaves[10:].sum()])
-    mixed = np.concatenate([[leaves.sum()], parents, leaves])
-    assert levels_below_each_other(mixed) == 3
-    assert levels_below_each_other(leaves) == 1
+    for leaves in (PARTS[:, :1], PARTS[:, :2], PARTS[:, :2] % 90):
+        parents = np.array([leaves[:10].sum(axis=0), leaves[10:].sum(axis=0)])
+        mixed = np.concatenate([leaves, leaves.sum(axis=0)[None], parents])
+        assert levels_below_each_other(mixed) == 3
+        assert levels_below_each_other(leaves) == 1
+        off = mixed.copy()
+        off[0, 0] += leaves.sum() // 50
+        assert levels_below_each_other(off) == 1
 
 
 def table(folder: Path) -> Path:

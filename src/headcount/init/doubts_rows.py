@@ -54,6 +54,7 @@ def refuse_rows(made: Draft, every: SeenFile, told: Told) -> None:
     if told.kind is not None or told.attributes is not None:
         return
     seen = made.look
+    _refuse_line_of_names(made, seen)
     others = [one for one in seen.columns if one.name not in used_columns(made)]
     for one in seen.columns:
         if one.name in made.places.columns or not one.numeric or one.number < 2:
@@ -86,6 +87,22 @@ def _looks_like_weight(column: SeenColumn) -> bool:
         return False
     numbers = column.form.plain(column.present).cast(pl.Float64, strict=False).drop_nulls()
     return bool(len(numbers)) and float(numbers.min()) > 0 and float(numbers.mean()) > 2  # type: ignore[arg-type]
+
+
+def _refuse_line_of_names(made: Draft, seen: SeenFile) -> None:
+    """Refuse a first row of which no value stands in any other: it may say what columns are."""
+    names = [*made.places.columns, *(one.column for one in made.attributes)]
+    frame = seen.frame.select(names)
+    if frame.height <= MANY or len(names) < 3 or frame.row(0).count(None):
+        return
+    if not any((frame[name] == frame[name][0]).sum() > 1 for name in names):
+        refuse(
+            seen,
+            place=seen.rows.where([0])[0],
+            found=f"nothing in {listed(names)} that stands in another row too: a second line of "
+            "names, or a person?",
+            expected="one line of names; --kind people says that it is a person",
+        )
 
 
 _AMOUNT = re.compile(

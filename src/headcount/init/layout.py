@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from headcount.errors import InputError
+from headcount.init.words import CODED
 from headcount.population.columns import WITHHELD
 from headcount.population.formats.office import SHEET
 from headcount.population.formats.sheets import Sheet, open_sheets
@@ -25,6 +27,9 @@ _PARTED = re.compile(r"\d\s{2,}\S|\S\s{2,}-?\d|^\d{8,}\S*$")
 
 MOST_HEADING = 4
 """Lines that a heading has at most."""
+
+MANY_LINES = 20
+"""Lines in which a value of a row stands again: else it may be a name."""
 
 NUMERIC, HALF, FULL = 0.6, 0.5, 0.9
 """Shares of the cells of a column, and of a line."""
@@ -256,8 +261,8 @@ def _first_row(cells: list[list[str]], filled: list[int], numeric: list[int]) ->
     """The first line of the table's rows."""
     if not numeric:
         width = max(filled)
-        first = next(k for k, number in enumerate(filled) if number >= FULL * width)
-        return first + 1
+        names = next(k for k, number in enumerate(filled) if number >= FULL * width)
+        return names + 1 + _says_more(cells[names:])
     for k, line in enumerate(cells):
         own = {c: line[c] for c in numeric if c < len(line) and line[c]}
         sound = [one for one in own.values() if _is_number(one) or _SIGN.fullmatch(one)]
@@ -265,8 +270,40 @@ def _first_row(cells: list[list[str]], filled: list[int], numeric: list[int]) ->
             continue
         if (k == 0 or filled[k - 1] < 2) and _names_years(line, cells[k + 1 : k + 4]):
             continue
+        # Rows before it whose counts are all withheld; the first full line has the names.
+        names = next(at for at, number in enumerate(filled) if number > 1)
+        while (
+            k > names + 1 and filled[k - 1] >= FULL * filled[k] and _withheld(cells[k - 1 :], own)
+        ):
+            k -= 1
         return k
     return len(cells)
+
+
+def _withheld(lines: list[list[str]], numeric: Iterable[int]) -> bool:
+    """Whether the first line has signs for counts that are not there, and no letters as names."""
+    line, *others = lines
+    signs = [line[k] if k < len(line) else "" for k in numeric]
+    letters = any(one.isalpha() for one in signs)
+    return all(one and _SIGN.fullmatch(one) for one in signs) and not (
+        letters and not _again(line, others)
+    )
+
+
+def _says_more(lines: list[list[str]]) -> bool:
+    """Whether the line below names is none of a row: tags, or words where the names are codes."""
+    if len(lines) < 2:
+        return False
+    names, below = ([one for one in line if one] for line in lines[:2])
+    if all(one.startswith("#") for one in below):
+        return len(below) > 1
+    coded = all(CODED.fullmatch(one) for one in names)
+    return coded and len(lines) > MANY_LINES and not _again(lines[1], lines[2:])
+
+
+def _again(line: list[str], others: list[list[str]]) -> bool:
+    """Whether a value of a line stands in its column in another line too."""
+    return any(one and one in there for one, *there in zip_longest(line, *others, fillvalue=""))
 
 
 def _names_years(line: list[str], below: list[list[str]]) -> bool:

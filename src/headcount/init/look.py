@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import InputError
+from headcount.init.words import CODED
 from headcount.population.columns import WITHHELD
 from headcount.population.formats.content import ValueLabels
 from headcount.population.formats.kinds import Stored, is_text, kind_of, too_large
@@ -43,9 +44,6 @@ FIRST = 10_000
 _GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
 _NUMBER = r"[-+]?[\d.,'\s]*\d[\d.,'\s]*([eE][-+]?\d+)?%?"
 WHOLE = r"^\d{1,15}(\.0*)?$"
-_CODED = re.compile(r"[A-Za-z]{0,5}_?\d+[A-Za-z_\d]*")
-"""Names of columns that are no words: P001002, V12, Q7A."""
-
 _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 
@@ -156,7 +154,7 @@ class SeenColumn:
     @property
     def says(self) -> str:
         """The name in small letters, words parted by blanks; of a name that is a code its label."""
-        name = self.label if self.label and _CODED.fullmatch(self.name) else self.name
+        name = self.label if self.label and CODED.fullmatch(self.name) else self.name
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
         return re.sub(r"[\s._\-()\[\]/,:;!'’]+", " ", parted).strip().casefold()
 

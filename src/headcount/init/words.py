@@ -56,6 +56,9 @@ def _among(words: Sequence[str]) -> re.Pattern[str]:
 _PARTED = re.compile(r"[a-z\u0370-\u052f]")
 """Scripts that part words by blanks: Latin, Greek, Cyrillic."""
 
+CODED = re.compile(r"[A-Za-z]{0,5}_?\d+[A-Za-z_\d]*")
+"""Names of columns that are no words: P001002, V12, Q7A."""
+
 OF_PEOPLE = _among([*(w for role in _ROLES for w in role_words(role)), *_LISTS["of_people"]])
 """What people have, and places and homes have not: sex, age, origin and the like."""
 

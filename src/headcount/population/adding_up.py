@@ -19,6 +19,9 @@ from headcount.arrays import Ints
 SURE = 4.0
 """Digits that must agree by more than chance, before a sum counts as one."""
 
+SURE_LEVELS = 2.7
+"""The same of levels of place: of a hundred tables one has such sums by chance."""
+
 NEARLY, MOSTLY = 0.01, 0.5
 """A sum is nearly one if it is off by no more than 1 % in all rows, or holds in half of them."""
 
@@ -155,13 +158,22 @@ def counted_again(counts: Ints) -> int:
     return 1
 
 
-def levels_below_each_other(people: Ints) -> int:
-    """How many levels of place stand in one column, where the largest row is the whole of each."""
-    largest, whole = int(people.max(initial=0)), int(people.sum())
-    if len(people) < 5 or log10(1 + largest) < SURE:
+def levels_below_each_other(counts: Ints) -> int:
+    """How many levels of place stand in one column, where the largest row is the whole of each.
+
+    ``counts`` has a row for each place. Of many people about the same is enough; of few the sums of
+    all columns must be the same.
+    """
+    people, sums = counts.sum(axis=1), counts.sum(axis=0)
+    if len(people) < 5:
         return 1
+    top = counts[int(people.argmax())]
+    largest, whole = int(top.sum()), int(people.sum())
     for levels in range(2, MOST_FAMILIES + 1):
-        if abs(whole - levels * largest) <= max(1, largest // 200):
+        about = abs(whole - levels * largest) <= largest // 200
+        if about and log10(1 + largest) >= SURE:
+            return levels
+        if (sums == levels * top).all() and digits(top) >= SURE_LEVELS:
             return levels
     return 1
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -57,8 +58,10 @@ def _judged(wanted: list[int], chosen: argparse.Namespace) -> Iterator[tuple[int
         yield from map(one_case, tasks)
         return
     context = multiprocessing.get_context("spawn")  # threads of polars do not survive a fork
-    with context.Pool(chosen.workers, maxtasksperchild=200) as pool:
-        yield from pool.imap_unordered(one_case, tasks, chunksize=5)
+    # Its workers end by themselves (a signal may come while headcount has its own handler for it),
+    # and one that dies is an error, not a wait for ever.
+    with ProcessPoolExecutor(chosen.workers, context) as pool:
+        yield from pool.map(one_case, tasks, chunksize=5)
 
 
 def one_case(task: tuple[int, int, str, Path]) -> tuple[int, Verdict]:
