@@ -342,6 +342,39 @@ def test_three_levels_of_a_small_country_in_any_order_are_asked_about(tmp_path: 
             draft(path)
 
 
+def test_a_region_without_its_total_is_asked_about(tmp_path: Path) -> None:
+    """Its other rows add up, and so does the country: it is a region too, with a district lost."""
+    random = Random(10)
+    regions = [
+        [(random.randint(90, 9000), random.randint(90, 9000)) for _ in range(5)] for _ in "abcd"
+    ]
+    rows: list[list[object]] = []
+    for number, districts in enumerate(regions):
+        rows.append([f"region {number}", *map(sum, zip(*districts, strict=True))])
+        rows += [[f"district {number}{k}", *two] for k, two in enumerate(districts)]
+    rows.insert(0, ["Norland", *map(sum, zip(*every, strict=True))])
+    header: list[object] = ["place", "men", "women"]
+    assert size(written(tmp_path, [header, *rows])) == (sum(int(str(n)) for n in rows[0][1:]), 20)
+    path = written(tmp_path, [header, *rows[:-2], rows[-1]])
+    with pytest.raises(InputError, match="4 of 5 totals agree"):
+        draft(path)
+
+
+def test_regions_beside_their_districts_in_any_order_are_asked_about(tmp_path: Path) -> None:
+    """Too many rows to try all ways to part them, and too few people for chance to be ruled out."""
+    random = Random(11)
+    parts = [[(random.randint(9, 90), random.randint(9, 90)) for _ in range(7)] for _ in "abcde"]
+    rows: list[list[object]] = []
+    for region in parts:
+        rows += [[f"place {len(rows) + k}", *two] for k, two in enumerate(region)]
+        rows.append([f"place {len(rows)}", *map(sum, zip(*region, strict=True))])
+    for _ in range(5):
+        random.shuffle(rows)
+        path = written(tmp_path, [["place", "men", "women"], *rows])
+        with pytest.raises(InputError, match="several levels of place"):
+            draft(path)
+
+
 def test_a_line_of_words_below_the_names_is_no_person(tmp_path: Path) -> None:
     random = Random(8)
     rows: list[list[object]] = [

@@ -22,6 +22,9 @@ Marks = NDArray[np.uint64]
 SURE = 6.0
 """Digits that must agree, beside those that a search among many sums makes agree by chance."""
 
+SURE_OF_FEW = 4.0
+"""The same where only as many sums are tried as there are rows, and a person is asked."""
+
 MOSTLY = 0.98
 """The share of rows in which a sum holds, where a few are wrong."""
 
@@ -240,18 +243,24 @@ def totals_of_groups(groups: Ints, counts: Ints) -> RowTotals:
 
 def totals_in_order(counts: Ints) -> RowTotals:
     """Rows that are the sum of those that follow or precede them, at any depth (one column)."""
-    best = np.zeros(len(counts), dtype=bool)
     filled = counts > 0
     marks = counts.astype(np.uint64)
     sure = 2 * log10(len(counts) + 1)
-    found: list[Flags] = []
-    for way in _two_ways(marks, filled):
-        rows = np.zeros(len(counts), dtype=bool)
-        rows[[k for k, parts in way if len(parts) > 2 or digits(counts[k : k + 1]) > sure]] = True
-        found.append(rows)
-    best = max(found, key=lambda rows: int(rows.sum()))
-    agree = digits(counts[best]) - sure * float(best.sum())
-    return RowTotals(best, int(best.sum()), max(agree, 0.0))
+    found = [
+        {k: own for k, own in way if len(own) > 2 or digits(counts[k : k + 1]) > sure}
+        for way in _two_ways(marks, filled)
+    ]
+    best = max(found, key=len)
+    rows = np.zeros(len(counts), dtype=bool)
+    rows[list(best)] = True
+    agree = digits(counts[rows]) - sure * len(best)
+    # Beside totals within a larger one a row without parts may be one too, if rows are left over.
+    above = [own for own in best.values() if rows[own].sum() > 1]
+    inside = np.zeros(len(counts), dtype=bool)
+    inside[[k for own in best.values() for k in own]] = True
+    left = (filled & ~rows & ~inside).any()
+    others = sum(int((~rows[own]).sum()) for own in above) if left else 0
+    return RowTotals(rows, len(best) + others, max(agree, 0.0))
 
 
 def sum_of_two(counts: Ints) -> tuple[int, list[int]] | None:
@@ -283,6 +292,9 @@ def half_of_all(counts: Ints) -> list[int]:
     marks = (counts.astype(np.uint64) * weights).sum(axis=1, dtype=np.uint64)
     half = ((whole // 2).astype(np.uint64) * weights).sum(dtype=np.uint64)
     order = np.argsort(-counts.sum(axis=1), kind="stable")
+    plain = np.flatnonzero(np.cumsum(marks[order]) == half)
+    if len(plain) and sure + SURE - SURE_OF_FEW >= log10(number):
+        return sorted(order[: int(plain[0]) + 1].tolist())
     likely = number <= MOST_SWAPPED and sure >= 3 * log10(number)
     if likely and (found := _largest(marks[order], half)):
         return sorted(order[list(found)].tolist())

@@ -211,7 +211,7 @@ class _Rows:
         while any(self._one_total(d, key) for d in key):
             pass
         if len(self.alive) <= MOST_ROWS_IN_ORDER:
-            self._totals_in_order()
+            self._totals_in_order(key[-1])
 
     def _one_total(self, dim: str, key: Sequence[str]) -> bool:
         rows = np.flatnonzero(self.alive)
@@ -270,10 +270,12 @@ class _Rows:
             and self.number([one, dim], self.alive) == size
         ]
 
-    def _totals_in_order(self) -> None:
+    def _totals_in_order(self, dim: str) -> None:
         rows = np.flatnonzero(self.alive)
         found = totals_in_order(self.people[rows])
         if found.number and found.digits >= SURE:
+            if found.tried > found.number and self.near is None:
+                self.near = (dim, found.number, found.tried)
             self.alive[rows[found.rows]] = False
             self.proved.append(
                 f"{found.number:,} rows are the sums of those below or above them, and left out"
