@@ -202,11 +202,13 @@ class RowTotals:
         rows    which
         tried   how many looked like totals in the same way
         digits  how many digits agree
+        alone   how many others no total adds up, where totals are looked for everywhere
     """
 
     rows: Flags
     tried: int
     digits: float
+    alone: int = 0
 
     @property
     def number(self) -> int:
@@ -254,13 +256,10 @@ def totals_in_order(counts: Ints) -> RowTotals:
     rows = np.zeros(len(counts), dtype=bool)
     rows[list(best)] = True
     agree = digits(counts[rows]) - sure * len(best)
-    # Beside totals within a larger one a row without parts may be one too, if rows are left over.
-    above = [own for own in best.values() if rows[own].sum() > 1]
     inside = np.zeros(len(counts), dtype=bool)
     inside[[k for own in best.values() for k in own]] = True
-    left = (filled & ~rows & ~inside).any()
-    others = sum(int((~rows[own]).sum()) for own in above) if left else 0
-    return RowTotals(rows, len(best) + others, max(agree, 0.0))
+    alone = int((filled & ~rows & ~inside).sum())
+    return RowTotals(rows, len(best), max(agree, 0.0), alone)
 
 
 def sum_of_two(counts: Ints) -> tuple[int, list[int]] | None:

@@ -116,7 +116,7 @@ class _Rows:
         self.proved: list[str] = []
         self.totalled: set[str] = set()
         self.whole_agrees = False
-        self.near: tuple[str, int, int] | None = None
+        self.near: tuple[str, str] | None = None
         self.codes = {one.name: _numbered(one) for one in columns.keys}
 
     # the key
@@ -245,7 +245,8 @@ class _Rows:
             return False
         if agree < MOSTLY * tried:
             if agree >= ALMOST * tried and agree > 1 and self.near is None:
-                self.near = (dim, agree, tried)
+                said = f"{agree:,} of {tried:,} totals agree with what they add up; the others do "
+                self.near = (dim, said + "not (they differ)")
             return False
         self.alive[rows[found.rows]] = False
         if level >= 0:
@@ -274,8 +275,10 @@ class _Rows:
         rows = np.flatnonzero(self.alive)
         found = totals_in_order(self.people[rows])
         if found.number and found.digits >= SURE:
-            if found.tried > found.number and self.near is None:
-                self.near = (dim, found.number, found.tried)
+            if found.alone and self.near is None:
+                said = f"{found.number:,} rows that are the sums of those below or above them, and "
+                said += f"{found.alone:,} that none of them adds up: is a total wrong?"
+                self.near = (dim, said)
             self.alive[rows[found.rows]] = False
             self.proved.append(
                 f"{found.number:,} rows are the sums of those below or above them, and left out"
@@ -379,12 +382,11 @@ class _Rows:
 
     def _refuse_near(self) -> None:
         if self.near is not None:
-            dim, agree, tried = self.near
+            dim, said = self.near
             doubts.refuse(
                 self.seen,
                 place=f"column {dim!r}",
-                found=f"{agree:,} of {tried:,} totals agree with what they add up; the others "
-                "do not (they differ)",
+                found=said,
                 expected='totals that agree, or a file without them; --leave-out "COLUMN=VALUE" '
                 "leaves rows out by a value, unseen",
             )
