@@ -39,6 +39,9 @@ WEIGHTS = ("weight", "perwt", "number")
 LEVELS, SMALL, MANY_ROWS = 30, 1000, 40
 """Numbers of so few values, all smaller than this, in so many rows are levels, not counts."""
 
+FEW_ROWS = 4
+"""In no more rows a count may be the same in all."""
+
 LARGEST = 1e15
 """No count is larger."""
 
@@ -178,7 +181,7 @@ def _table_of(seen: SeenFile, columns: Sequence[SeenColumn]) -> Table:
 def _sorted_out(seen: SeenFile, places: Sequence[str], gone: Sequence[str]) -> Columns:
     found = Columns(seen)
     for one in seen.columns:
-        constant = one.number == 1 and len(one.present) == len(one.values) > doubts.FEW_ROWS
+        constant = one.number == 1 and len(one.present) == len(one.values) > FEW_ROWS
         if one.name in gone or not one.number:
             continue
         kind = "keys" if one.name in places else _kind(one, seen)

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.init.attributes import Chosen, is_of_people, oldest_of, single_years
 from headcount.init.look import FIRST, SeenColumn, SeenFile, same_for_all
@@ -39,12 +37,6 @@ if TYPE_CHECKING:
 
 FEW = 12
 """Names that a message lists."""
-
-FEW_ROWS = 4
-"""In no more rows a count may be the same in all."""
-
-WHOLES = (100, 1000, 10_000)
-"""What shares add up to."""
 
 FEW_ODD = 0.1
 """The share of numbers that are no counts among counts, at most: more of them measure something."""
@@ -255,19 +247,6 @@ def refuse_other_units(seen: SeenFile, counts: Sequence[str], *, alone: bool = T
                 place=place,
                 found=f"{found[0].strip()!r}: counts of something else than people (households, "
                 "shares, events)?",
-                expected="counts of people; --kind wide or --kind long says that they are",
-            )
-
-
-def refuse_shares(seen: SeenFile, counts: Sequence[str], sums: Ints) -> None:
-    """Refuse counts whose ``sums``, by row or by place, are all 100, or nearly: parts of it."""
-    there = sums[sums > 0]
-    for whole in WHOLES if len(there) > FEW_ROWS else ():
-        if (np.abs(there - whole) <= whole // 50).all():
-            refuse(
-                seen,
-                place=f"column {counts[0]!r}" if len(counts) == 1 else f"columns {listed(counts)}",
-                found=f"numbers that add up to {whole:,}, or nearly, over and over: shares?",
                 expected="counts of people; --kind wide or --kind long says that they are",
             )
 

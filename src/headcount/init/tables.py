@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from math import prod
 from typing import NoReturn
 
@@ -27,7 +27,7 @@ from headcount.init.attributes import (
     is_of_people,
     single_years,
 )
-from headcount.init.counts import MOST_GROUPS, Columns, called_count
+from headcount.init.counts import FEW_ROWS, MOST_GROUPS, Columns, called_count
 from headcount.init.look import SeenColumn, SeenFile
 from headcount.init.places import FoundPlaces, is_place, total_rows
 from headcount.init.sums import (
@@ -54,6 +54,9 @@ FEWEST_PLACES = 10
 
 ROUNDED_TO, MANY_MULTIPLES = (3, 5), 16
 """So many counts that are all multiples of one of these, or of their multiples, were rounded."""
+
+WHOLES = (100, 1000, 10_000)
+"""What shares add up to."""
 
 NAMED = 2.0
 """Digits that must agree where a row is called a total, or has no code."""
@@ -370,15 +373,22 @@ class _Rows:
     def _refuse_shares(self) -> None:
         """Refuse parts of a hundred, be it in each row, in each place or in each group of it."""
         people = self.people[self.alive]
-        if people.max(initial=0) > 2 * max(doubts.WHOLES):
+        if people.max(initial=0) > 2 * max(WHOLES):
             return
-        names = [self.columns.counts[k].name for k in self.family.parts]
         key = min(self.keys(), key=len, default=())
-        for size in range(1, len(key) + 1):
-            for some in combinations(key, size):
-                _, own = np.unique(self.group(some)[self.alive], return_inverse=True)
-                sums = np.bincount(own, people).astype(np.int64)
-                doubts.refuse_shares(self.seen, names, sums)
+        for some in chain.from_iterable(combinations(key, k + 1) for k in range(len(key))):
+            _, own = np.unique(self.group(some)[self.alive], return_inverse=True)
+            sums = np.bincount(own, people)
+            sums = sums[sums > 0]
+            of = [one for one in WHOLES if (np.abs(sums - one) <= one // 50).all()]
+            if of and len(sums) > FEW_ROWS:
+                names = [self.columns.counts[k].name for k in self.family.parts]
+                doubts.refuse(
+                    self.seen,
+                    place=f"column{'s' * (len(names) > 1)} {doubts.listed(names)}",
+                    found=f"numbers that add up to {of[0]:,}, or nearly, over and over: shares?",
+                    expected="counts of people; --kind wide or --kind long says that they are",
+                )
 
     def _refuse_near(self) -> None:
         if self.near is not None:
