@@ -18,6 +18,7 @@ import headcount
 from headcount.cli.app import EXAMPLES, main
 from headcount.cli.options import print_json
 from headcount.cli.show import show_table
+from headcount.processes import Terminated
 from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, MICRODATA, make_ledger, people, write_config, write_town
 
@@ -245,6 +246,22 @@ main()
     assert err.splitlines()[-1] == "stopped: the same command resumes"
     assert "Traceback" not in err
     assert (protect_run(config) / "release/manifest.json").is_file()
+
+
+@pytest.mark.usefixtures("signals_as_usual")
+@pytest.mark.parametrize(
+    ("stopped", "code"), [(KeyboardInterrupt(), 130), (Terminated(signal.SIGTERM), 143)]
+)
+def test_who_stops_it_before_there_is_a_command_sees_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, stopped: KeyboardInterrupt, code: int
+):
+    def stop():
+        raise stopped
+
+    monkeypatch.setattr("headcount.cli.app.app", stop)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
 
 
 ENDLESS = """

@@ -58,6 +58,15 @@ def test_a_file_without_a_place_is_asked_about_and_the_answer_is_taken(file: Pat
         Told.by_words(no_places=True, places="county")
 
 
+def test_one_count_in_one_place_without_a_group_is_refused_in_words(tmp_path: Path):
+    """It is tried, to say what an answer would read."""
+    rows = "".join(f'D{n:02},town {n},"{n + 3},{100 + n}"\n' for n in range(24))
+    (tmp_path / "t.csv").write_text("X3,X10,X17\n" + rows)
+    done = CliRunner().invoke(app, ["init", str(tmp_path / "t.csv"), "--yes"])
+    assert isinstance(done.exception, (InputError, SystemExit)), done.exception
+    assert "places: found no column named like one: 'X3', 'X10', 'X17'" in str(done.exception)
+
+
 def test_no_place_is_read_off_the_data(file: Path):
     write_draft(draft(file, told=Told(places=NONE)), file.with_suffix(".toml"))
     source = load_config(file.with_suffix(".toml")).population

@@ -171,14 +171,16 @@ app.command("demo", short_help="A first report, on made-up people.")(compare.dem
 
 def main() -> None:
     """Run a command; an expected error is one clear line on standard error and exit code 2."""
-    own_process()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal without some letter gets "?"
-            stream.reconfigure(errors="replace")
-    logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("headcount").setLevel(logging.INFO)
     try:
+        own_process()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):  # a terminal without some letter gets "?"
+                stream.reconfigure(errors="replace")
+        logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+        logging.getLogger("headcount").setLevel(logging.INFO)
         app()
+    except KeyboardInterrupt as stopped:  # before there was a command
+        sys.exit(stopped.exit_code if isinstance(stopped, Terminated) else CTRL_C)
     except _StoppedError as stopped:
         resumes = str(stopped) in RESUMES
         what = "the same command resumes" if resumes else "nothing was left half written"

@@ -140,7 +140,7 @@ def _refuse_hidden_totals(made: Draft, kept: pl.DataFrame, told: Told) -> None:
     keys = [(path[-1], [*path])] if path else []
     keys += [(one.column, [one.column]) for one in made.attributes]
     everything = [name for _, names in keys for name in names]
-    table = kept.select(everything).with_columns(value)
+    table = kept.select(*everything, value)
     for column, names in keys:
         rest = [name for name in everything if name not in names]
         size = table.select(names).n_unique() * (table.select(rest).n_unique() if rest else 1)

@@ -219,8 +219,9 @@ def refuse_totals_that_differ(
     gone = pl.select(pl.any_horizontal(marks.values())).to_series() if marks else None
     if gone is None or not gone.any() or gone.all():
         return
-    numbers = frame.select(keys).with_columns(
-        pl.Series(f"\0{k}", as_numbers(frame[name], seen)) for k, name in enumerate(counts)
+    numbers = frame.select(
+        *keys,
+        *(pl.Series(f"\0{k}", as_numbers(frame[name], seen)) for k, name in enumerate(counts)),
     )
     values = [f"\0{k}" for k in range(len(counts))]
     patterns = pl.DataFrame({f"{k}": mark for k, mark in enumerate(marks.values())})
