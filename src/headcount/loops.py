@@ -190,7 +190,7 @@ class Kept(caching.FunctionCache):
         _say_once()
         try:
             make_private(self._index.parent)
-            lock.acquire(timeout=WAIT, cancel_check=was_stopped)
+            lock.acquire(timeout=WAIT, cancel_check=lambda: bool(was_stopped()))
         except (OSError, NotImplementedError) as error:  # held for long, or no locks here at all
             log.info("%s: compiled without waiting for others: %s", self._index, error)
             return

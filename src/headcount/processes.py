@@ -112,9 +112,9 @@ def when_stopped(end: Callable[[], None]) -> Callable[[], None]:
     return end
 
 
-def was_stopped() -> bool:
-    """Whether somebody has stopped the command."""
-    return bool(_STOPPED)
+def was_stopped() -> int:
+    """The signal by which somebody has stopped the command, or 0."""
+    return _STOPPED[0] if _STOPPED else 0
 
 
 def refuse_stopped() -> None:

@@ -264,6 +264,23 @@ def test_who_stops_it_before_there_is_a_command_sees_no_traceback(
     assert ended.value.code == code
 
 
+@pytest.mark.usefixtures("signals_as_usual")
+def test_who_stops_it_while_options_are_read_gets_the_code_of_the_signal(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """There typer ends with the code of Ctrl-C, whatever the signal was."""
+
+    def read(*_: object):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("headcount.processes._STOPPED", [])
+    monkeypatch.setattr("headcount.cli.app.Commands.parse_args", read)
+    monkeypatch.setattr(sys, "argv", ["headcount", "check", "x.toml"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 143
+
+
 ENDLESS = """
 import sys
 from headcount.engines import LocalEngine

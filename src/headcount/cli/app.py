@@ -28,7 +28,7 @@ from headcount.cli import (
     study,
 )
 from headcount.errors import HeadcountError
-from headcount.processes import Terminated, own_process
+from headcount.processes import Terminated, own_process, was_stopped
 
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
 
@@ -181,6 +181,10 @@ def main() -> None:
         app()
     except KeyboardInterrupt as stopped:  # before there was a command
         sys.exit(stopped.exit_code if isinstance(stopped, Terminated) else CTRL_C)
+    except SystemExit:  # typer ends with the code of Ctrl-C while it reads the options
+        if number := was_stopped():
+            sys.exit(128 + number)
+        raise
     except _StoppedError as stopped:
         resumes = str(stopped) in RESUMES
         what = "the same command resumes" if resumes else "nothing was left half written"
