@@ -32,7 +32,7 @@ UPGRADE ?=
 # tests first, so that at the end no worker waits for another.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install compiled spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install compiled r spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,15 @@ test-newest:  ## the tests with the newest versions that pyproject allows, on th
 
 spark: $(VENV)/.spark  ## install PySpark too; Java 17 or newer is yours to install
 	@command -v java >/dev/null || echo "NOTE: no Java on the path (Debian: apt-get install default-jre-headless)."
+
+# Vignettes and tests of the R package call this Python. R ends with 0 after a warning too.
+r: $(VENV)/.runtime  ## build and check the R package; R and its packages are yours to install
+	@command -v R >/dev/null || { echo "found no R (Debian: apt-get install r-base-core r-cran-reticulate" \
+	  "r-cran-testthat r-cran-knitr r-cran-rmarkdown pandoc)" >&2; exit 1; }
+	@rm -rf build/r && mkdir -p build/r
+	cd build/r && export HEADCOUNT_PYTHON="$(CURDIR)/$(BIN)/python" && \
+	  R CMD build ../../r/headcount && R CMD check --no-manual headcount_*.tar.gz
+	@grep -qx "Status: OK" build/r/headcount.Rcheck/00check.log
 
 sentences: $(VENV)/.dev  ## list every sentence that a user can see, to be read from top to bottom
 	@$(BIN)/python -m tests.sentences

@@ -77,9 +77,11 @@ def test_version_is_written_once_and_repeated_truly() -> None:
     assert depends["dependencies"] == [f"headcount=={headcount.__version__}"]
     citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)
     changelog = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    in_r = re.search(r"^Version: (\S+)$", (ROOT / "r/headcount/DESCRIPTION").read_text(), re.M)
     assert citation is not None
     assert changelog is not None
-    assert headcount.__version__ == citation[1] == changelog[1]
+    assert in_r is not None
+    assert headcount.__version__ == citation[1] == changelog[1] == in_r[1]
 
 
 def test_installed_version_is_the_source_version() -> None:

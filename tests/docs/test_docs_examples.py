@@ -19,7 +19,10 @@ from tests.docs.pages import Block, blocks, commands, config_text, keys_of, tabl
 from tests.topdown.measurements.census import as_the_bureau_has_it, published
 
 EXAMPLES = {example.name: example for example in examples()}
-NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}
+NOT_CONFIGS = {
+    "python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py",
+    "r": "test_the_r_of_a_page_is_run_by_make_r",
+}
 """Languages of blocks that are run elsewhere."""
 
 LONG = {"study", "demo", "compare"}
@@ -107,6 +110,17 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytes
     for block in blocks():
         if block.page == page and block.language == "python":
             exec(compile(block.text, str(block), "exec"), names)
+
+
+def test_the_r_of_a_page_is_run_by_make_r():
+    package = Path(__file__).parents[2] / "r/headcount"
+    files = [*package.glob("vignettes/*.Rmd"), *package.glob("tests/testthat/*.R")]
+    run = "\n".join(one.read_text(encoding="utf-8") for one in files)
+    lines = [
+        line.strip() for one in blocks() if one.language == "r" for line in one.text.splitlines()
+    ]
+    assert len(lines) >= 15
+    assert [line for line in lines if line not in run] == []
 
 
 def unrun(pages: Sequence[Block], shown: Sequence[Block]) -> str:

@@ -1,0 +1,4 @@
+library(testthat)
+library(headcount)
+
+test_check("headcount")
