@@ -31,6 +31,9 @@ MOSTLY = 0.98
 EIGHTHS = 4
 """Parts of the rows in which sums are looked for too, so that a wrong row hides none."""
 
+MOST_ANYWHERE, MOST_WAYS = 24, 50
+"""Columns among which all sums are looked for, and ways to add one up."""
+
 MOST_PARTED, MOST_SWAPPED = 36, 1500
 """Rows of which all ways to part them are tried, and of which two are exchanged."""
 
@@ -84,13 +87,21 @@ def digits(counts: Ints) -> float:
 
 
 def sums_of_columns(table: Table) -> list[Sum]:
-    """Columns that are sums of two or more others in nearly all rows, each way to add them up."""
+    """Columns that are sums of two or more others in nearly all rows, each way to add them up.
+
+    Of few columns all sums are found, wherever they stand; of many those of neighbours, of columns
+    at a distance, and of two.
+    """
     found: dict[tuple[int, frozenset[int]], Sum] = {}
     for rows in _samples(len(table.counts)):
-        for total, parts in _candidates(table.counts[rows]):
-            key = (total, frozenset(parts))
-            if key not in found and (one := _verified(table, total, parts)) is not None:
-                found[key] = one
+        marks = _marks_of(table.counts[rows])
+        filled = table.counts[rows].max(axis=0, initial=0) > 0
+        near, any_ = 2 * log10(table.width + 1), table.width * log10(2)
+        for ways, chance in ((_candidates(marks, filled), near), (_anywhere(marks, filled), any_)):
+            for total, parts in ways:
+                key = (total, frozenset(parts))
+                if key not in found and (one := _verified(table, total, parts, chance)) is not None:
+                    found[key] = one
     return list(found.values())
 
 
@@ -104,22 +115,23 @@ def _samples(rows: int) -> Iterator[Flags]:
             yield wanted
 
 
-def _verified(table: Table, total: int, parts: Sequence[int]) -> Sum | None:
-    """The sum, if it holds in nearly all rows in which all of it is there."""
+def _verified(table: Table, total: int, parts: Sequence[int], chance: float) -> Sum | None:
+    """The sum, if it holds in nearly all rows in which all of it is there.
+
+    ``chance``: digits that agree in one of so many sums as were tried.
+    """
     own, there = table.counts[:, total], table.there[:, [total, *parts]].all(axis=1)
     holds = table.counts[:, list(parts)].sum(axis=1) == own
     number = int(there.sum())
     if not number or (holds & there).sum() < MOSTLY * number:
         return None
-    if table.digits(total, holds & there) < SURE + 2 * log10(table.width + 1):
+    if table.digits(total, holds & there) < SURE + chance:
         return None
     return Sum(total, tuple(sorted(parts)), tuple(np.flatnonzero(there & ~holds).tolist()))
 
 
-def _candidates(counts: Ints) -> Iterator[tuple[int, list[int]]]:
-    """Columns and what their marks add up, not yet verified."""
-    marks = _marks_of(counts)
-    filled = counts.max(axis=0, initial=0) > 0
+def _candidates(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
+    """Columns and what the marks of those near them add up, not yet verified."""
     yield from trees(marks, filled)
     yield from _pairs(marks, filled)
     for stride in (1, 2, 3):
@@ -150,6 +162,18 @@ def trees(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
                     held -= len(own)
             items[held] = k
             held += 1
+
+
+def _anywhere(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
+    """Columns and any others whose marks add up to theirs, if there are few."""
+    some = np.flatnonzero(filled)
+    if not 3 < len(some) <= MOST_ANYWHERE:
+        return
+    for total in some.tolist():
+        others = some[some != total]
+        for found in _parted(marks[others], marks[total], most=MOST_WAYS):
+            if len(found) > 1:
+                yield total, others[found].tolist()
 
 
 def _pairs(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
@@ -277,7 +301,7 @@ def half_of_all(counts: Ints) -> list[int]:
     """Rows (of rows x columns) that have together what all others have, in every column.
 
     Larger places beside those that they hold, in any order. The largest rows are tried, but for one
-    that is another; of few rows all ways to part them are (Horowitz and Sahni, 1974).
+    that is another; of few rows all ways to part them are.
     """
     whole = counts.sum(axis=0)
     number = len(counts)
@@ -298,7 +322,7 @@ def half_of_all(counts: Ints) -> list[int]:
     if likely and (found := _largest(marks[order], half)):
         return sorted(order[list(found)].tolist())
     if number <= MOST_PARTED and sure >= number * log10(2):
-        return _parted(marks, half)
+        return next(_parted(marks, half), [])
     return []
 
 
@@ -318,8 +342,8 @@ def _largest(marks: Marks, wanted: np.uint64) -> set[int]:
     return set()
 
 
-def _parted(marks: Marks, wanted: np.uint64) -> list[int]:
-    """Some of a few numbers whose sum is the wanted one, the sums of each half of them compared."""
+def _parted(marks: Marks, wanted: np.uint64, *, most: int = 1) -> Iterator[list[int]]:
+    """Some of a few numbers whose sum is the wanted one (Horowitz and Sahni, 1974)."""
     cut = len(marks) // 2
     sums = []
     for own in (marks[:cut], marks[cut:]):
@@ -330,12 +354,9 @@ def _parted(marks: Marks, wanted: np.uint64) -> list[int]:
     order = np.argsort(sums[1], kind="stable")
     ordered = sums[1][order]
     at = np.minimum(np.searchsorted(ordered, wanted - sums[0]), len(ordered) - 1)
-    hits = np.flatnonzero(ordered[at] == wanted - sums[0])
-    if not len(hits):
-        return []
-    first, second = int(hits[0]), int(order[at[hits[0]]])
-    ways = [*(first >> k & 1 for k in range(cut)), *(second >> k & 1 for k in range(32))]
-    return [k for k, taken in enumerate(ways) if taken]
+    for hit in np.flatnonzero(ordered[at] == wanted - sums[0])[:most].tolist():
+        ways = hit | int(order[at[hit]]) << cut
+        yield [k for k in range(len(marks)) if ways >> k & 1]
 
 
 def _two_ways(marks: Marks, filled: Flags) -> list[list[tuple[int, list[int]]]]:

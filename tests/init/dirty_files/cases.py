@@ -36,9 +36,12 @@ class Plan:
         return case
 
 
-def make_plan(number: int, *, seed: int) -> Plan:
-    """The plan of that number. Shapes take turns, so that few cases have all of them."""
+def make_plan(number: int, *, seed: int, more: int = 0) -> Plan:
+    """The plan of that number. Shapes take turns, so that few cases have all of them.
+
+    ``more``: so many kinds of dirt more than tables have as a rule.
+    """
     random = Random(f"dirty {seed} {number}")
     shape = SHAPES[number % len(SHAPES)]
-    chosen = random.sample(DIRT, random.choice(HOW_MUCH))
+    chosen = random.sample(DIRT, more + random.choice(HOW_MUCH))
     return Plan(shape, tuple(dirt.__name__ for dirt in chosen), random.getrandbits(32))

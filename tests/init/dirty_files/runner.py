@@ -30,6 +30,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--case", type=int, help="this one case alone")
     options.add_argument("--only", default="", help="only where shape or dirt has this in its name")
+    options.add_argument("--more", type=int, default=0, help="so many kinds of dirt more than usual")
     options.add_argument("--reader", choices=READERS, default="headcount")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--keep", type=Path, default=Path("build/dirty-files"))
@@ -38,11 +39,11 @@ def main() -> int:
     wanted = [
         number
         for number in numbers
-        if not chosen.only or chosen.only in _words(make_plan(number, seed=chosen.seed).made())
+        if not chosen.only or chosen.only in _words(_plan(number, chosen).made())
     ]
     done: list[Done] = []
     for number, verdict in _judged(wanted, chosen):
-        case = make_plan(number, seed=chosen.seed).made()
+        case = _plan(number, chosen).made()
         done.append((number, case, verdict))
         if verdict.fault or chosen.case is not None:
             _say(f"{verdict.kind}: seed {chosen.seed} case {number} ({_words(case)})")
@@ -53,7 +54,7 @@ def main() -> int:
 
 
 def _judged(wanted: list[int], chosen: argparse.Namespace) -> Iterator[tuple[int, Verdict]]:
-    tasks = [(number, chosen.seed, chosen.reader, chosen.keep) for number in wanted]
+    tasks = [(_plan(number, chosen), number, chosen) for number in wanted]
     if chosen.workers == 1 or len(tasks) == 1:
         yield from map(one_case, tasks)
         return
@@ -64,15 +65,19 @@ def _judged(wanted: list[int], chosen: argparse.Namespace) -> Iterator[tuple[int
         yield from pool.map(one_case, tasks, chunksize=5)
 
 
-def one_case(task: tuple[int, int, str, Path]) -> tuple[int, Verdict]:
+def _plan(number: int, chosen: argparse.Namespace) -> Plan:
+    return make_plan(number, seed=chosen.seed, more=chosen.more)
+
+
+def one_case(task: tuple[Plan, int, argparse.Namespace]) -> tuple[int, Verdict]:
     """Judge a case; if it was read wrongly, keep its file, and one with less dirt."""
-    number, seed, reader, keep = task
-    plan = make_plan(number, seed=seed)
+    plan, number, chosen = task
+    reader = chosen.reader
     with tempfile.TemporaryDirectory() as scratch:
         verdict = _judge(plan, Path(scratch), reader)
         if not verdict.fault:
             return number, verdict
-        kept = keep / f"{seed}-{number}"
+        kept = chosen.keep / f"{chosen.seed}-{number}"
         shutil.rmtree(kept, ignore_errors=True)
         less = smallest(plan, verdict, reader)
         for folder, one in ((kept, plan), (kept / "smaller", less)):
