@@ -17,7 +17,6 @@ from headcount.init.layout import Layout, find_layout
 from headcount.init.proposal import Proposal, people_of, preview
 from headcount.init.sums import (
     Table,
-    equal_families,
     sums_of_columns,
     totals_by_level,
     totals_in_order,
@@ -87,11 +86,20 @@ def test_small_numbers_that_add_up_by_chance_are_no_sum() -> None:
     assert sums_of_columns(table([[1, 2, 3], [1, 1, 2], [0, 1, 1]])) == []
 
 
-def test_families_of_the_same_sum_are_found() -> None:
-    a, b, c = random_columns(5, columns=3)
-    first = [x + y for x, y in zip(a, b, strict=True)]
-    assert equal_families(table([first, c, a, b, c])) == [(0, 1), (2, 3, 4)]
-    assert equal_families(table([a, b, c])) == []
+def test_sums_are_found_wherever_they_stand() -> None:
+    """Parts of everybody and of the adults among them, in any order; the old code saw neither."""
+    random = Random(8)
+    people = random_columns(6, columns=5)
+    adults = [[one * 2 // 3 for one in column] for column in people]
+    sums = [[sum(row) for row in zip(*own, strict=True)] for own in (people, adults)]
+    mixed = list(enumerate([*people, *adults, *sums]))
+    random.shuffle(mixed)
+    at = {k: place for place, (k, _) in enumerate(mixed)}
+    found = {(one.total, one.parts) for one in sums_of_columns(table([own for _, own in mixed]))}
+    assert found == {
+        (at[10], tuple(sorted(at[k] for k in range(5)))),
+        (at[11], tuple(sorted(at[k] for k in range(5, 10)))),
+    }
 
 
 def test_rows_that_are_totals_are_found_by_level_by_group_and_in_order() -> None:

@@ -11,7 +11,7 @@ import pytest
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError
 from headcount.population.adding_up import (
-    counted_again,
+    equal_families,
     families_within,
     levels_below_each_other,
     nearly_sums,
@@ -57,8 +57,9 @@ def test_sums_that_are_off_in_some_rows_are_told_with_the_rows() -> None:
 
 def test_the_same_people_counted_again_are_found() -> None:
     other = np.column_stack([PARTS[:, :4].sum(axis=1) - 5, PARTS[:, 4:].sum(axis=1) + 5])
-    assert counted_again(np.column_stack([PARTS, other])) == 2
-    assert counted_again(PARTS) == 1
+    families = equal_families(np.column_stack([PARTS, other]))
+    assert families == [(0, 1, 2, 3, 4, 5), (6, 7)]
+    assert equal_families(PARTS) == []
 
 
 def test_levels_of_place_below_each_other_are_found_by_their_sum() -> None:

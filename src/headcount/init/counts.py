@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from math import log10, prod
 
 import numpy as np
 import polars as pl
@@ -20,10 +20,10 @@ from headcount.init import doubts
 from headcount.init.attributes import NUMBERED, single_years
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.init.places import is_place
-from headcount.init.sums import Sum, Table, equal_families, sums_of_columns
+from headcount.init.sums import MOST_ANYWHERE, SURE, Sum, Table, sums_of_columns
 from headcount.init.wide import taken_apart
 from headcount.init.words import COUNTS, OTHER_UNITS, POPULATION, THINGS
-from headcount.population.adding_up import is_partition
+from headcount.population.adding_up import equal_families, is_partition
 from headcount.population.columns import WITHHELD
 from headcount.population.suspicious import COUNT_WORDS
 
@@ -325,8 +325,10 @@ def _without_total(
     table, names = columns.table, [one.name for one in columns.counts]
     if sums and not all(_of_things(columns.counts[one.total]) for one in sums):
         return None
-    families = equal_families(table)
-    if families:
+    sure = SURE + 2 * log10(table.width + 1)
+    families = equal_families(table.counts, sure=sure) if table.there.all() else []
+    parts = all(_part_people([names[k] for k in one]) for one in families)
+    if families and (parts or table.width <= MOST_ANYWHERE):  # else some may add up others
         best = max(families, key=lambda one: (_known([names[k] for k in one]), len(one)))
         doubts.refuse_other_units(columns.seen, [names[k] for k in best])
         said = "; ".join(_listed(names, one) for one in families)

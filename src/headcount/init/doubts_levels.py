@@ -17,8 +17,8 @@ from headcount.population.adding_up import (
     SEXES,
     SURE,
     ages_of,
-    counted_again,
     digits,
+    equal_families,
     levels_below_each_other,
     nearly_sums,
     runs_that_add_up,
@@ -79,7 +79,7 @@ def refuse_levels_in_one_column(
     if not sure and whole and (large or _all_others(counts, int(people.argmax()))):
         refuse_large(seen, codes[int(people.argmax())], column=column)
     sums = runs_that_add_up(counts.T)
-    levels = max(levels_below_each_other(counts), counted_again(counts.T))
+    levels = max(levels_below_each_other(counts), len(equal_families(counts.T)))
     if not sums and levels == 1:
         inside = _prefix_sums(codes, people) or _forms_of_codes(codes, people)
         if not inside:

@@ -29,8 +29,8 @@ from headcount.init.words import OTHER_UNITS, POPULATION
 from headcount.population.adding_up import (
     SURE,
     NearSum,
-    counted_again,
     digits,
+    equal_families,
     families_within,
     is_partition,
     nearly_sums,
@@ -102,7 +102,7 @@ def refuse_families(
             expected=f'the columns of one universe: --universe "{found[0]}" takes those with that '
             'in their names, --not-counts "A,B" leaves columns out',
         )
-    if (times := counted_again(counts)) > 1:
+    if times := len(equal_families(counts)):
         refuse(
             seen,
             place="columns",

@@ -25,6 +25,9 @@ _YEAR = re.compile(r"(1[789]|20)\d\d")
 _PARTED = re.compile(r"\d\s{2,}\S|\S\s{2,}-?\d|^\d{8,}\S*$")
 """Fields that stand below each other: blanks before or after a number, or one long number."""
 
+MOST_LEFT_OUT = 3
+"""Lines with numbers above the names of columns, or between these and the rows, at most."""
+
 MOST_HEADING = 4
 """Lines that a heading has at most."""
 
@@ -95,6 +98,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
             found="values and no names: there is no header line",
             expected="a name for each column, in one line or several, above the rows",
         )
+    _refuse_rows_left_out(path, lines, layout)
     heading = list(lines[layout.lines_above]) if lines else []
     names = [one for one in heading if one]
     below = [*lines[layout.lines_above + 1 :], *chosen.tail.rows()]
@@ -110,6 +114,26 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
         notes.append("names of columns that stand twice, or that are none, are numbered")
     labels = chosen.column_labels or _labels(lines, layout)
     return _Arranged(own, chosen.name, (*notes, *(() if plain else layout.notes)), labels)
+
+
+def _refuse_rows_left_out(path: Path, lines: Sequence[Line], layout: Layout) -> None:
+    """Refuse a table above or below the names of columns that is none of theirs."""
+    first = layout.lines_above + layout.heading_lines
+    outside = [*range(layout.lines_above), *range(first, first + layout.lines_after_heading)]
+    rows = [k for k in outside if k < len(lines) and _is_row(lines[k])]
+    if len(rows) > MOST_LEFT_OUT:
+        raise InputError(
+            str(path),
+            place=f"line {rows[0] + 1}",
+            found=f"{len(rows)} lines with numbers, apart from the rows below the names of columns "
+            f"in line {layout.lines_above + 1}: several tables below each other?",
+            expected="one table in a file",
+        )
+
+
+def _is_row(line: Line) -> bool:
+    filled = [one for one in line if one and one.strip()]
+    return len(filled) > 1 and any(map(_is_number, filled))
 
 
 def _labels(lines: Sequence[Line], layout: Layout) -> Mapping[str, str]:

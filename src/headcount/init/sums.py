@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import log10
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
-
-Marks = NDArray[np.uint64]
+from headcount.population.adding_up import Marks, digits, marks_of, sums_in_order
 
 SURE = 6.0
 """Digits that must agree, beside those that a search among many sums makes agree by chance."""
@@ -36,9 +33,6 @@ MOST_ANYWHERE, MOST_WAYS = 24, 50
 
 MOST_PARTED, MOST_SWAPPED = 36, 1500
 """Rows of which all ways to part them are tried, and of which two are exchanged."""
-
-MOST_FAMILIES = 6
-"""How often the same people may stand beside each other without a total."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +75,6 @@ class Table:
         return Table(self.counts[wanted], self.there[wanted])
 
 
-def digits(counts: Ints) -> float:
-    """How many digits numbers have together."""
-    return float(np.log10(1.0 + np.abs(counts)).sum())
-
-
 def sums_of_columns(table: Table) -> list[Sum]:
     """Columns that are sums of two or more others in nearly all rows, each way to add them up.
 
@@ -94,7 +83,7 @@ def sums_of_columns(table: Table) -> list[Sum]:
     """
     found: dict[tuple[int, frozenset[int]], Sum] = {}
     for rows in _samples(len(table.counts)):
-        marks = _marks_of(table.counts[rows])
+        marks = marks_of(table.counts[rows])
         filled = table.counts[rows].max(axis=0, initial=0) > 0
         near, any_ = 2 * log10(table.width + 1), table.width * log10(2)
         for ways, chance in ((_candidates(marks, filled), near), (_anywhere(marks, filled), any_)):
@@ -132,36 +121,12 @@ def _verified(table: Table, total: int, parts: Sequence[int], chance: float) -> 
 
 def _candidates(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
     """Columns and what the marks of those near them add up, not yet verified."""
-    yield from trees(marks, filled)
+    for found in sums_in_order(marks, filled):
+        yield from found.items()
     yield from _pairs(marks, filled)
     for stride in (1, 2, 3):
         for first in range(stride):
             yield from _runs(marks, filled, np.arange(first, len(marks), stride))
-
-
-def _marks_of(counts: Ints) -> Marks:
-    """One number for each column, which add up where the columns do in every row."""
-    weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
-    marks: Marks = (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
-    return marks
-
-
-def trees(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
-    """Sums of those next to them, at any depth: what a total adds up is one item of the next."""
-    number = len(marks)
-    for order in (range(number - 1, -1, -1), range(number)):
-        items = np.zeros(number, dtype=np.int64)  # the nearest last
-        held = 0
-        for k in order:
-            if filled[k] and held:
-                near = items[:held][::-1]
-                hits = np.flatnonzero(np.cumsum(marks[near]) == marks[k])
-                own = next((near[: h + 1] for h in hits if filled[near[: h + 1]].sum() > 1), None)
-                if own is not None:
-                    yield k, own.tolist()
-                    held -= len(own)
-            items[held] = k
-            held += 1
 
 
 def _anywhere(marks: Marks, filled: Flags) -> Iterator[tuple[int, list[int]]]:
@@ -200,22 +165,6 @@ def _runs(marks: Marks, filled: Flags, columns: Ints) -> Iterator[tuple[int, lis
             run = columns[start : int(order[at[start]])]
             if filled[run].sum() > 1 and total not in run:
                 yield total, run.tolist()
-
-
-def equal_families(table: Table) -> list[tuple[int, ...]]:
-    """Runs of columns with the same sum in every row: the same people so often, and no total."""
-    if not table.there.all() or not len(table.counts):
-        return []
-    sums = np.cumsum(table.counts, axis=1)
-    whole = sums[:, -1]
-    if digits(whole) < SURE + 2 * log10(table.width + 1):
-        return []
-    for times in range(MOST_FAMILIES, 1, -1):
-        cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
-        if table.width > times + 1 and all(cut.any() for cut in cuts):
-            ends = [0, *(int(np.flatnonzero(cut)[0]) + 1 for cut in cuts), table.width]
-            return [tuple(range(a, b)) for a, b in pairwise(ends)]
-    return []
 
 
 @dataclass(frozen=True)
@@ -273,8 +222,8 @@ def totals_in_order(counts: Ints) -> RowTotals:
     marks = counts.astype(np.uint64)
     sure = 2 * log10(len(counts) + 1)
     found = [
-        {k: own for k, own in way if len(own) > 2 or digits(counts[k : k + 1]) > sure}
-        for way in _two_ways(marks, filled)
+        {k: own for k, own in way.items() if len(own) > 2 or digits(counts[k : k + 1]) > sure}
+        for way in sums_in_order(marks, filled)
     ]
     best = max(found, key=len)
     rows = np.zeros(len(counts), dtype=bool)
@@ -291,7 +240,7 @@ def sum_of_two(counts: Ints) -> tuple[int, list[int]] | None:
     if len(counts) > MOST_SWAPPED:
         return None
     sure = SURE + 3 * log10(len(counts) + 1)
-    for total, parts in _pairs(_marks_of(counts.T), counts.max(axis=1, initial=0) > 0):
+    for total, parts in _pairs(marks_of(counts.T), counts.max(axis=1, initial=0) > 0):
         if digits(counts[total]) >= sure:
             return total, parts
     return None
@@ -357,21 +306,3 @@ def _parted(marks: Marks, wanted: np.uint64, *, most: int = 1) -> Iterator[list[
     for hit in np.flatnonzero(ordered[at] == wanted - sums[0])[:most].tolist():
         ways = hit | int(order[at[hit]]) << cut
         yield [k for k in range(len(marks)) if ways >> k & 1]
-
-
-def _two_ways(marks: Marks, filled: Flags) -> list[list[tuple[int, list[int]]]]:
-    forward = np.arange(len(marks))
-    ways = []
-    for order in (forward, forward[::-1]):
-        own: list[tuple[int, list[int]]] = []
-        items: list[int] = []
-        for k in order[::-1].tolist():
-            near = np.array(items[::-1], dtype=np.int64)
-            hits = np.flatnonzero(np.cumsum(marks[near]) == marks[k]) if filled[k] else ()
-            parts = next((near[: h + 1] for h in hits if filled[near[: h + 1]].sum() > 1), None)
-            if parts is not None:
-                own.append((k, parts.tolist()))
-                del items[len(items) - len(parts) :]
-            items.append(k)
-        ways.append(own)
-    return ways

@@ -13,8 +13,11 @@ from itertools import pairwise, permutations
 from math import log10
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
+
+Marks = NDArray[np.uint64]
 
 SURE = 4.0
 """Digits that must agree by more than chance, before a sum counts as one."""
@@ -77,35 +80,40 @@ def runs_that_add_up(counts: Ints) -> list[tuple[int, tuple[int, ...]]]:
     Totals of totals are found too: what a total adds up is one item of the next. Totals may stand
     before their parts or after them; at least two of the parts are not empty.
     """
-    number = counts.shape[1]
-    marks = _marks(counts)
-    filled = counts.max(axis=0, initial=0) > 0
-    best: list[tuple[int, tuple[int, ...]]] = []
-    for order in (range(number - 1, -1, -1), range(number)):
-        found: list[tuple[int, tuple[int, ...]]] = []
-        items: list[int] = []  # the nearest last
-        for k in order:
-            near = np.array(items[::-1], dtype=np.int64)
-            sums = np.cumsum(marks[near]) if len(near) else marks[:0]
-            (hits,) = np.nonzero(sums == marks[k])
-            parts = next(
-                (near[: hit + 1] for hit in hits if filled[near[: hit + 1]].sum() >= 2), None
-            )
-            if filled[k] and parts is not None:
-                found.append((k, tuple(parts.tolist())))
-                del items[len(items) - len(parts) :]
-            items.append(k)
-        chance = sum(digits(counts[:, k]) - log10(number) for k, _ in found)
-        if chance >= SURE and len(found) > len(best):
-            best = found
-    return best
+    ways = sums_in_order(marks_of(counts), counts.max(axis=0, initial=0) > 0)
+    chance = log10(max(counts.shape[1], 1))
+    sure = [found for found in ways if sum(digits(counts[:, k]) - chance for k in found) >= SURE]
+    best = max(sure, key=len, default={})
+    return [(k, tuple(parts)) for k, parts in best.items()]
 
 
-def _marks(counts: Ints) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def marks_of(counts: Ints) -> Marks:
     """One number for each column, which add up where the columns do in every row."""
     weights = np.random.default_rng(30).integers(1, 1 << 63, len(counts), dtype=np.uint64)
-    sums = [int((column.astype(np.uint64) * weights).sum()) for column in counts.T]
-    return np.array(sums, dtype=np.uint64)
+    marks: Marks = (counts.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
+    return marks
+
+
+def sums_in_order(marks: Marks, filled: Flags) -> list[dict[int, list[int]]]:
+    """Items that are sums of those after them, at any depth; then of those before them."""
+    ways = []
+    forward = range(len(marks))
+    for order in (reversed(forward), forward):
+        found: dict[int, list[int]] = {}
+        items = np.zeros(len(marks), dtype=np.int64)  # the nearest last
+        held = 0
+        for k in order:
+            if filled[k] and held:
+                near = items[:held][::-1]
+                hits = np.flatnonzero(np.cumsum(marks[near]) == marks[k])
+                own = next((near[: h + 1] for h in hits if filled[near[: h + 1]].sum() > 1), None)
+                if own is not None:
+                    found[k] = own.tolist()
+                    held -= len(own)
+            items[held] = k
+            held += 1
+        ways.append(found)
+    return ways
 
 
 def nearly_sums(counts: Ints, *, among: Sequence[int] = ()) -> Iterator[NearSum]:
@@ -145,17 +153,18 @@ def _nearest(counts: Ints, k: int, side: Sequence[int]) -> NearSum | None:
     return None
 
 
-def counted_again(counts: Ints) -> int:
-    """How many runs of columns have the same sum in every row: the same people so often."""
+def equal_families(counts: Ints, *, sure: float = SURE) -> list[tuple[int, ...]]:
+    """Runs of columns with the same sum in every row: the same people so often, and no total."""
     sums = np.cumsum(counts, axis=1)
     whole = sums[:, -1]
-    if digits(whole) < SURE:
-        return 1
+    if digits(whole) < sure:
+        return []
     for times in range(MOST_FAMILIES, 1, -1):
         cuts = [(times * sums == share * whole[:, None]).all(axis=0) for share in range(1, times)]
         if counts.shape[1] > times + 1 and all(cut.any() for cut in cuts):
-            return times
-    return 1
+            ends = [0, *(int(np.flatnonzero(cut)[0]) + 1 for cut in cuts), counts.shape[1]]
+            return [tuple(range(a, b)) for a, b in pairwise(ends)]
+    return []
 
 
 def levels_below_each_other(counts: Ints) -> int:

@@ -21,7 +21,7 @@ from headcount.errors import InputError, Problems
 from headcount.geography import Geography
 from headcount.geography.geography import GeographySource
 from headcount.population.adding_up import (
-    counted_again,
+    equal_families,
     families_within,
     parts_of_names,
     runs_that_add_up,
@@ -283,7 +283,7 @@ def refuse_columns_that_overlap(
             expected=f"columns of which everybody is in one (take one family out; {several}; "
             "overlap = 1 says that they are different people)",
         )
-    if (times := counted_again(counts)) > 1:
+    if times := len(equal_families(counts)):
         raise InputError(
             name,
             place="columns",

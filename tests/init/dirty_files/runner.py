@@ -30,7 +30,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--case", type=int, help="this one case alone")
     options.add_argument("--only", default="", help="only where shape or dirt has this in its name")
-    options.add_argument("--more", type=int, default=0, help="so many kinds of dirt more than usual")
+    options.add_argument("--more", type=int, default=0, help="kinds of dirt more than usual")
     options.add_argument("--reader", choices=READERS, default="headcount")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options.add_argument("--keep", type=Path, default=Path("build/dirty-files"))
