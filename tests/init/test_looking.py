@@ -312,6 +312,20 @@ def test_a_title_above_the_header_is_refused(tmp_path: Path, title: str, found: 
         look(path)
 
 
+def test_a_table_above_another_is_asked_about_whatever_the_order_of_columns(
+    tmp_path: Path,
+) -> None:
+    """The second was read alone, under the name of a person's row: half of the people were lost."""
+    rows = [(place, sex, 100 + 7 * k) for k in range(9) for place, sex in ((f"P{k}", "male"),)]
+    rows += [(place, "female", n + 3) for place, _, n in rows]
+    first = [f"{sex},{n},{place}" for place, sex, n in rows]
+    second = [f"{place},{sex},{n + 5}" for place, sex, n in rows]
+    path = tmp_path / "two.csv"
+    path.write_text("\n".join(["sex,population,place", *first, ",persons,", *second]))
+    with pytest.raises(InputError, match="lines with numbers, apart from the rows below the names"):
+        draft(path)
+
+
 def test_levels_that_say_all_of_something_are_totals_of_a_table_of_counts(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     groups = [("Male", "0-17", 1), ("Male", "18+", 2), ("Male", "All ages", 3)]
