@@ -232,6 +232,10 @@ def test_codes_of_places_that_look_like_years_and_persons_that_are_numbered(tmp_
         rows += of_home
     path = written(tmp_path, rows)
     assert size(path) == (len(rows) - 1, 18)
+    rows[0] = ["x1", "x2", "municipality code", "sex"]  # whatever names say, 1, 2 .. is no level
+    hidden = draft(written(tmp_path, rows, "hidden.csv"))
+    assert [one.column for one in hidden.attributes] == ["sex"]
+    assert "not used: 'x2': it numbers the people of a dwelling" in hidden.notes
     some = [one for one in rows[1:] if one[2] == 2003]
     assert size(path, only=["municipality code=2003"]) == (len(some), 1)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from random import Random
+from zipfile import ZipFile
 
 import polars as pl
 import pytest
@@ -356,6 +357,54 @@ def by_json(path: Path) -> Size:
     return int(pl.Series(cube["value"]).sum()), cube["size"][0]
 
 
+def sdmx(folder: Path) -> Path:
+    """SDMX-CSV in a zip: one date, both sexes as a total, a flag beside each number."""
+    table = counts(["M", "F"], seed=15)
+    both = table.group_by("region", "district", maintain_order=True).agg(pl.col("n").sum())
+    both = both.with_columns(pl.lit("_T").alias("a")).select(table.columns)
+    rows = ["DATAFLOW,REF_AREA,SEX,TIME_PERIOD,OBS_VALUE,OBS_STATUS"]
+    rows += [
+        f"ESTAT:DEMO(1.0),{district},{sex},2021,{n},{'p' if n % 5 == 0 else 'A'}"
+        for _, district, sex, n in pl.concat([table, both]).sort("district").iter_rows()
+    ]
+    path = folder / "demo.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("DEMO_data.csv", "\n".join(rows))
+        archive.writestr("readme.txt", "p: provisional")
+    return path
+
+
+def by_sdmx(path: Path) -> Size:
+    with ZipFile(path) as archive:
+        table = pl.read_csv(archive.read("DEMO_data.csv"), infer_schema=False)
+    own = table.filter(pl.col("SEX") == "_T")
+    return int(own["OBS_VALUE"].cast(int).sum()), own["REF_AREA"].n_unique()
+
+
+def fixed_width(folder: Path) -> Path:
+    """Persons without signs between fields, with the codebook that says where these are."""
+    layout = {"COUNTY": (1, 5), "SEX": (6, 6), "AGE": (7, 9)}
+    people = roll(16).with_columns(pl.col("age").cast(pl.String).str.zfill(3))
+    sexes = pl.col("sex").replace_strict({"M": "1", "F": "2"})
+    lines = people.select(pl.concat_str("county", sexes, "age")).to_series()
+    path = folder / "usa_00016.dat"
+    path.write_text("\n".join(lines) + "\n")
+    variables = "".join(
+        f'<var ID="{name}" name="{name}" dcml="0">'
+        f'<location StartPos="{first}" EndPos="{last}" width="{last + 1 - first}"/>'
+        f"<labl>{name.title()}</labl></var>"
+        for name, (first, last) in layout.items()
+    )
+    book = f'<codeBook xmlns="ddi:codebook:2_5"><dataDscr>{variables}</dataDscr></codeBook>'
+    path.with_suffix(".xml").write_text(book)
+    return path
+
+
+def by_fixed_width(path: Path) -> Size:
+    lines = path.read_text().splitlines()
+    return len(lines), len({line[:5] for line in lines})
+
+
 OFFICES = {
     "persons with names": Office(
         persons_with_names, lambda path: (pl.read_csv(path).height, _places(path, "county"))
@@ -374,6 +423,8 @@ OFFICES = {
     "a Japanese crosstab": Office(japanese, by_japanese),
     "PC-Axis": Office(axis, by_axis),
     "JSON-stat": Office(json_stat, by_json),
+    "SDMX-CSV in a zip": Office(sdmx, by_sdmx),
+    "fixed width with a codebook": Office(fixed_width, by_fixed_width),
 }
 
 

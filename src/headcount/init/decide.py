@@ -223,19 +223,24 @@ def _numbered_in(seen: SeenFile) -> str:
     if any(map(called_count, seen.columns)):
         return ""
     for one in seen.columns:
-        if not one.whole or one.has_gaps or one.numbers != list(range(1, one.number + 1)):
-            continue
         for home in seen.columns:
             several = len(one.values) / MEAN_HOUSEMATES <= home.number < len(one.values)
             if home is one or is_place(home) or not several:
                 continue
-            number = pl.Series("\0n", one.form.plain(one.values)).cast(pl.Float64)
-            groups = seen.frame.select(home.name).with_columns(number).group_by(home.name)
-            sizes = groups.agg(pl.len(), n=pl.col("\0n").n_unique(), most=pl.col("\0n").max())
-            alike = (sizes["len"] == sizes["n"]) & (sizes["len"] == sizes["most"])
-            if alike.all() and sizes["len"].n_unique() > 2:
+            if _numbered_from_one(seen.frame, one, home.name) > 2:
                 return home.name
     return ""
+
+
+def _numbered_from_one(frame: pl.DataFrame, one: SeenColumn, home: str) -> int:
+    """In how many sizes of dwellings a column numbers people from 1 on; 0 if not in all."""
+    if not one.whole or one.has_gaps or one.numbers != list(range(1, one.number + 1)):
+        return 0
+    number = pl.Series("\0n", one.form.plain(one.values)).cast(pl.Float64)
+    groups = frame.select(home).with_columns(number).group_by(home)
+    sizes = groups.agg(pl.len(), n=pl.col("\0n").n_unique(), most=pl.col("\0n").max())
+    alike = (sizes["len"] == sizes["n"]) & (sizes["len"] == sizes["most"])
+    return sizes["len"].n_unique() if alike.all() else 0
 
 
 def _refuse_unproved(made: Draft, told: Told) -> None:
@@ -595,6 +600,8 @@ def _found_attributes(made: Draft, inside: pl.DataFrame, told: Told) -> list[Cho
             reason = "it is the same for all who live in a place"
         if not reason and made.key and same_for_all(inside, made.key, column.name):
             reason = "it is the same for all who share a dwelling"
+        if not reason and made.key and _numbered_from_one(inside, column, made.key):
+            reason = "it numbers the people of a dwelling"
         if reason:
             reasons.setdefault(reason, []).append(column.name)
             continue

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from headcount.init.look import SeenColumn, SeenFile, same_for_all
-from headcount.init.words import CODES, CODES_OF_PLACES, PERSONAL, PLACES
+from headcount.init.words import CODES, CODES_OF_PLACES, PERSONAL, PLACES, THINGS
 from headcount.population.suspicious import TOTAL_WORDS, blank_or_total
 
 _JOINED = "|".join(one for one in CODES if not one.isascii())  # some scripts part no words
@@ -63,9 +63,9 @@ def is_place(column: SeenColumn) -> bool:
     """Whether a column's name is one for places."""
     if column.says == "area" and column.whole and len(set(map(len, column.real))) > 1:
         return False  # square kilometres
-    personal = _NOT_HERE.search(column.says) or PERSONAL.search(column.says)
+    others = (_NOT_HERE, PERSONAL, THINGS)  # "housing units" are none
     known = _PLACE.match(column.says) or _SCHEMES.fullmatch(column.says)
-    return bool(known) and not personal
+    return bool(known) and not any(one.search(column.says) for one in others)
 
 
 def find_places(look: SeenFile, named: Sequence[str] = ()) -> FoundPlaces | None:

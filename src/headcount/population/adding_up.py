@@ -236,7 +236,10 @@ def sort_of(levels: Sequence[str]) -> str:
     plain = [level.casefold() for level in levels]
     if set(plain) <= SEXES:
         return "sex"
-    return "age" if all(_AGE.search(level) for level in plain) else "group"
+    years = sorted(one for one in map(ages_of, plain) if one[0] >= 0)
+    twice = sum(after[0] <= before[1] for before, after in pairwise(years))  # codes, not ages
+    aged = all(_AGE.search(level) for level in plain) and 2 * twice <= len(plain)
+    return "age" if aged else "group"
 
 
 def is_partition(levels: Sequence[str]) -> bool:
