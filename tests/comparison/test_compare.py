@@ -146,7 +146,8 @@ def test_methods_that_change_tables_are_tried_at_the_strengths_of_the_preset():
 
 
 def test_settings_that_a_method_keeps_secret_are_not_among_its_words():
-    told = _settings_words(Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4)))
+    chain = Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4))
+    told = _settings_words(chain.on(domain()))
     assert told == "CellKey(tables={'t': ('sex',)})"
 
 

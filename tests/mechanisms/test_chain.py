@@ -25,7 +25,7 @@ from headcount.mechanisms import (
     mechanism_digest,
     protect,
 )
-from headcount.mechanisms._chain import group_loss
+from headcount.mechanisms._chain import _leaves, group_loss
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
@@ -135,11 +135,13 @@ def test_two_equal_steps_never_share_a_draw():
     once = Chain((EXACT,))
     twice = Chain((EXACT, EXACT))
     data = Tabulated.of(town())
-    first = once.changed(data, keyed(), run=0, context=Context())
-    second = twice.changed(data, keyed(), run=0, context=Context())
+    first = once.on(data.counts.domain).changed(data, keyed(), run=0, context=Context())
+    second = twice.on(data.counts.domain).changed(data, keyed(), run=0, context=Context())
     assert first.totals().sum() == 100
     assert second.totals().sum() == 50
-    other = once.changed(data, keyed(label="other"), run=0, context=Context())
+    other = once.on(data.counts.domain).changed(
+        data, keyed(label="other"), run=0, context=Context()
+    )
     assert not np.array_equal(first.dense(), other.dense())
 
 
@@ -148,7 +150,9 @@ def test_the_noise_of_the_last_step_is_bound_to_the_steps_before_it():
     noisy, source, found = Geometric(epsilon=Fraction(1, 10)), keyed(), []
     for step in (EXACT, Sampling(fraction=Fraction(1), exact=True)):
         chain = Chain((step,), noisy)
-        counts = chain.changed(Tabulated.of(town()), source, run=0, context=Context())
+        counts = chain.on(town().domain).changed(
+            Tabulated.of(town()), source, run=0, context=Context()
+        )
         release = protect(town(), chain, source)
         found.append(release.at("level_2") / float(chain.weight) - counts.dense())
     assert not np.array_equal(found[0], found[1])
@@ -362,8 +366,8 @@ def test_what_a_swap_leaves_is_not_published_exactly_by_a_step_that_changes_tabl
 def test_numbers_of_living_quarters_are_those_of_the_people_after_a_swap_of_households():
     swap = HouseholdSwapping(rate=HALF, key=("size",))
     quarters = Preserved("living quarters", TREE.leaf)
-    assert swap.on(Domain(SCHEMA, TREE)).leaves(quarters)
-    assert not EXACT.on(Domain(SCHEMA, TREE)).leaves(quarters)
+    assert _leaves(swap, swap.on(Domain(SCHEMA, TREE)), quarters)
+    assert not _leaves(EXACT, EXACT.on(Domain(SCHEMA, TREE)), quarters)
 
 
 class InWords(PreTabular):
@@ -398,7 +402,8 @@ def test_what_is_stated_of_swaps_in_turn_is_true_of_the_counts(seed):
     )
     said = chain.on(Domain(people.schema, tree)).guarantee.released_exactly
     before = tabulate(people)
-    after = chain.changed(Tabulated.of(people), keyed(seed), run=0, context=Context())
+    design = chain.on(people.domain)
+    after = design.changed(Tabulated.of(people), keyed(seed), run=0, context=Context())
     assert not np.array_equal(before.dense(), after.dense())
     assert f"the number of people in each {tree.leaf}" in said
     assert np.array_equal(before.totals(), after.totals())

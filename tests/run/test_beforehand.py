@@ -289,7 +289,7 @@ def test_odd_codes_are_among_the_few():
 
 
 def test_steps_that_change_records_are_left_out_of_a_rehearsal_but_for_their_weight():
-    chain = Chain.of(Sampling(fraction=Fraction(1, 4))).for_a_rehearsal()
+    chain = Chain.of(Sampling(fraction=Fraction(1, 4))).for_a_trial(of_nobody=True)
     assert chain.weight == 4
     assert [step.name for step in chain.steps] == ["unchanged"]
     assert chain.ends_in_records

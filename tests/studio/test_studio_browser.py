@@ -114,7 +114,7 @@ def test_the_whole_way_by_keyboard_with_topdown(client: Client, write):
     assert "release/receipt.json" in names
     assert not [name for name in names if "internal" in name]
     config = load_config(root(client) / "people.toml")
-    assert "epsilon" in config.mechanism[0].public_text
+    assert "epsilon" in repr(config.mechanism[0])
     # By init and an editor: the same config, and so the same release from the same key.
     own = root(client) / "own.toml"
     # With the same ledger: the name of the data in it is part of the digest.

@@ -276,6 +276,7 @@ def test_a_comparison_and_a_chain_name_it_so_too() -> None:
     chain = Chain.of((Sampling(fraction=Fraction(1, 2)), TopDown(epsilon=Fraction(1), pool=True)))
     assert chain.called == f"sampling+{WITH_POOLING}"
     assert chain.name == "sampling+topdown"  # keys the noise
-    assert f"{WITH_POOLING}: " in _settings_words(chain)
-    assert chain.on(Domain(SCHEMA, PLACES)).guarantee.method.startswith(WITH_POOLING)
+    design = chain.on(Domain(SCHEMA, PLACES))
+    assert f"{WITH_POOLING}: " in _settings_words(design)
+    assert design.guarantee.method.startswith(WITH_POOLING)
     assert Chain.of(topdown()).called == "topdown"

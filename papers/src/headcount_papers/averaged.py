@@ -13,7 +13,6 @@ from headcount.mechanisms import (
     CountsOutcome,
     Design,
     Noisy,
-    PlannedMeasurement,
     measure_cells,
     noisy_cells,
 )
@@ -33,7 +32,6 @@ class Averaged(Noisy):
 
     parts: AtLeast1 = 4
     name = "averaged"
-    whole_counts = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,9 +40,10 @@ class Averaged(Noisy):
                 source="averaged", place="parts", found=repr(self.parts), expected="1 or more"
             )
 
-    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
+    def on(self, domain: Domain) -> Design:
         """Every leaf cell P times."""
-        return (measure_cells(domain, domain.leaf, neighbours=self, draws=self.parts),)
+        cells = measure_cells(domain, domain.leaf, neighbours=self, draws=self.parts)
+        return Design(**self.planned(domain, cells), whole_counts=False)
 
     def check(self, design: Design, counts: Counts) -> tuple[str, ...]:
         """Refuse sums over the parts that 64 bits would not hold, beside what others refuse.

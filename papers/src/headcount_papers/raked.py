@@ -13,7 +13,6 @@ from headcount.mechanisms import (
     CountsOutcome,
     Design,
     Noisy,
-    PlannedMeasurement,
     measure_cells,
     noisy_cells,
 )
@@ -37,12 +36,12 @@ class Raked(Noisy):
     """
 
     name = "raked"
-    whole_counts = False
 
-    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
+    def on(self, domain: Domain) -> Design:
         """Every cell of every level once; one that no neighbour changes costs nothing."""
         levels = domain.geography.levels
-        return tuple(measure_cells(domain, level, neighbours=self) for level in levels)
+        cells = (measure_cells(domain, level, neighbours=self) for level in levels)
+        return Design(**self.planned(domain, *cells), whole_counts=False)
 
     def run(
         self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context

@@ -128,7 +128,7 @@ def offered(
 def _fitted(chain: Chain, domain: ComparedDomain) -> ChainDesign:
     """The chain on the domain; what does not fit it or the machine is refused."""
     for step in chain.steps:
-        if step.needs_households and not domain.households:
+        if step.of_households and not domain.households:
             raise _Unfit("it swaps whole households, and who lives with whom is not known here")
     design = chain.on(domain)
     tables, most = design.table_bytes, memory_limit()
@@ -157,7 +157,7 @@ def _strengths(
         for part in preset.fractions:
             yield f"{_percent(part)} of {domain.counted}", partial(Sampling, fraction=part)
     elif "rate" in known:
-        if kind.needs_households and not domain.households:
+        if kind.of_households and not domain.households:
             why = "it swaps whole households, and who lives with whom is not known here"
             left_out.append(LeftOut(method, why))
             return
@@ -179,7 +179,7 @@ def _strengths(
             yield f"to multiples of {base}", partial(kind, base=base)
     elif "epsilon" in known:
         more = {name: v for name, v in domain.neighbours.items() if name in known}
-        several = preset.epsilons if method == "topdown" else preset.few
+        several = preset.epsilons if method == preset.methods[0] else preset.few
         for epsilon in settings.epsilon or several:
             yield (
                 f"epsilon {decimal(epsilon)}",

@@ -34,7 +34,7 @@ from headcount.comparison.study import Findings, Work
 from headcount.errors import HeadcountError, InputError
 from headcount.evaluation.answers import EVERY_CELL, EVERYONE
 from headcount.evaluation.tally import SUMS, mean_errors
-from headcount.mechanisms import Chain
+from headcount.mechanisms import ChainDesign
 from headcount.registry import MECHANISMS
 from headcount.tabulate import Tabulated
 from headcount.tabulate.published import TableCells
@@ -242,7 +242,7 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
                 "strength": way.strength,
                 "guarantee": promised[way.name].words,
                 "epsilon": promised[way.name].epsilon,
-                "settings": _settings_words(way.mechanism),
+                "settings": _settings_words(way.design),
             }
             for way in ways
         ],
@@ -250,12 +250,12 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
     )
 
 
-def _settings_words(chain: Chain) -> str:
+def _settings_words(design: ChainDesign) -> str:
     """The steps of a chain with their keys, as a config has them."""
-    said = []
-    for part in chain.parts:
-        if part.keeps_settings_secret:
-            said.append(part.public_text)
+    said, last = [], design.last
+    for part in design.chain.parts:
+        if part is last.method and last.secret_settings:
+            said.append(last.public_text)
             continue
         shown = shaping(part, secret=False)
         keys = [f"{key} = {json.dumps(value)}" for key, value in shown.items()]

@@ -25,7 +25,7 @@ class Preset:
     where
         methods        in the order in which the report lists them
         epsilons       strengths of methods with a loss
-        few            fewer of them, for methods that are there for comparison only
+        few            fewer of them, for methods after the first: these are there to compare with
         fractions      of people whom a sample takes
         rates          of households, or people, that are swapped
         changes        largest change and variance of cell keys

@@ -223,7 +223,7 @@ class Config:
 
     def __post_init__(self) -> None:
         chain = Chain.of(self.mechanism)
-        chain.refuse_unpublishable(self.run.publish)
+        chain.publications(self.run.publish)
         if self.run.reuse is not None and not chain.steps:
             raise ConfigError(
                 "run",
@@ -459,8 +459,7 @@ def _part(registry: Registry, table: Any, *, source: str, place: str) -> Any:
 def _agreed(config: C, steps: Iterable[PreTabular | PostTabular]) -> C:
     """A flag that a mechanism asks of the population holds for both, whichever table has it."""
     own = {one.name for one in fields(config.population)}  # type: ignore[arg-type]
-    asked = {name for method in steps for name in method.asks_of_population}
-    shared = dict.fromkeys(asked & own, True)
+    shared = {key: True for key in own if any(getattr(one, key, None) is True for one in steps)}
     if not shared:
         return config
     return replace(config, population=replace(config.population, **shared))  # type: ignore[type-var]

@@ -16,6 +16,7 @@ from headcount.mechanisms._base import (
     PreTabular,
     StepDesign,
     TablesOutcome,
+    Weighed,
     refuse_too_many,
 )
 from headcount.mechanisms._chain import (
@@ -76,6 +77,7 @@ __all__ = [
     "StepDesign",
     "TablesOutcome",
     "Tabulated",
+    "Weighed",
     "guarantee_of",
     "law_of_all",
     "losses_of",

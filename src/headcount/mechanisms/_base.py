@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from headcount.tabulate import TOTAL, Counts, Query, every_cell
 from headcount.tabulate.published import TableCells
 
 if TYPE_CHECKING:
+    from headcount.mechanisms._key_file import KeptKeys
     from headcount.mechanisms._stored_people import ReusedRun
 
 Runs: TypeAlias = Ints | Floats | Sequence[LevelTable]
@@ -231,12 +232,13 @@ class _MethodBase(ABC):
     """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
     where
-        name               used in configs, reports and noise streams
-        needs_households   whether who lives with whom must be known
+        name            used in configs, reports and noise streams
+        of_households   whether it is about households: who lives with whom must be known, and
+                        still is afterwards
     """
 
     name: ClassVar[str]
-    needs_households: ClassVar[bool] = False
+    of_households: ClassVar[bool] = False
 
     @property
     def draws_noise(self) -> bool:
@@ -260,29 +262,13 @@ class _MethodBase(ABC):
         """What reports call it: its name, unless settings make another method of it."""
         return self.name
 
-    @property
-    def public_text(self) -> str:
-        """What a receipt says of the settings: all of them, but where some are kept secret."""
-        return repr(self)
+    def for_a_trial(self, *, of_nobody: bool = False) -> Self:
+        """The same without files that must outlive every run: for releases that are only scored.
 
-    @property
-    def keeps_settings_secret(self) -> bool:
-        """Whether settings stay with the curator, so that no digest of them may be published."""
-        return False
-
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """Files that must outlive every run, and so may not lie in one."""
-        return ()
-
-    def for_a_trial(self) -> Self:
-        """The same without files that must outlive every run: for releases that are only scored."""
+        A release of nobody, which shows before a loss that all files can be made, is also without
+        what true counts must keep.
+        """
         return self
-
-    @property
-    def asks_of_population(self) -> tuple[str, ...]:
-        """Flags of ``[population]`` that this method needs set; a kind without them is left."""
-        return ()
 
     def publications(self) -> Mapping[str, Publication]:
         """What can be published besides counts."""
@@ -301,7 +287,6 @@ class StepDesign:
                            coupling of the step's results in which they are at most k steps apart,
                            with certainty
         no_bound           why nothing is proved, for units without a number
-        keeps_households   whether who lives with whom is still known afterwards
         person_seconds     to choose or move one person; None where that depends on the data: on
                            whom a person can be swapped with
     """
@@ -311,24 +296,11 @@ class StepDesign:
     preserves: tuple[Preserved, ...] = ()
     stability: Mapping[UnitOfPrivacy, int] = field(default_factory=dict)
     no_bound: str = "how many records one person can change is not bounded by any proof"
-    keeps_households: bool = False
     person_seconds: float | None = None
-
-    def leaves(self, kept: Preserved) -> bool:
-        """Whether some counts are surely the same before and after."""
-        if kept.of == LIVING_QUARTERS:
-            return self.keeps_households  # dwellings stay where they are, and so does their number
-        return any(own.covers(kept, self.domain.geography) for own in self.preserves)
 
 
 class PreTabular(_MethodBase):
-    """A method that changes records: population in, population out.
-
-    where
-        keeps_households   whether who lives with whom is still known afterwards
-    """
-
-    keeps_households: ClassVar[bool] = False
+    """A method that changes records: population in, population out."""
 
     @property
     def weight(self) -> Fraction:
@@ -359,16 +331,10 @@ class PostTabular(_MethodBase):
     Whoever writes one gives it settings, ``on`` and ``run``; all else has a default.
 
     where
-        to_publish_more   what it would take to publish more than ``publications`` offers
-        withholds         whether cells are withheld, so that no other sum may be published
-        changes_tables    whether counts of published tables are changed, so that none is exact
-        whole_counts      whether published counts are whole numbers
+        withholds   whether cells are withheld, so that no other sum may be published
     """
 
     withholds: ClassVar[bool] = False
-    changes_tables: ClassVar[bool] = False
-    whole_counts: ClassVar[bool] = True
-    to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
     @abstractmethod
     def on(self, domain: Domain) -> Design:
@@ -390,13 +356,11 @@ class PostTabular(_MethodBase):
         """
         return ()
 
-    @property
-    def neighbours(self) -> Neighbours | None:
-        """Whom the noise protects: people are checked, and large households cut, as it says."""
+    def known_change(self) -> KnownChange | None:
+        """What an attacker knows of changed tables who has read the settings; None if no more than
+        the release says.
+        """
         return None
-
-    def check_keys(self, counts: Counts, *, changed: bool = False) -> None:
-        """Refuse kept keys that are not for these people, or where they are changed once more."""
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse to follow steps that change records, where that makes no sense.
@@ -406,23 +370,6 @@ class PostTabular(_MethodBase):
             weight       how many people each person stands for after them
             households   whether it is still known who lives with whom, and in which quarters
         """
-
-    def for_a_rehearsal(self) -> Self:
-        """The same for nobody: without what must outlive every run, and what true counts must keep.
-
-        It makes a release of nobody before a loss, to see that all files can be made.
-        """
-        return self.for_a_trial()
-
-    def known_change(self) -> KnownChange | None:
-        """What an attacker knows of changed tables who has read the settings; None if no more than
-        the release says.
-        """
-        return None
-
-    def expected_errors(self, design: Any) -> tuple[ExpectedError, ...]:
-        """How far off counts will be on a domain, where a formula says it."""
-        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -440,6 +387,18 @@ class Pooling:
     words: str
 
 
+class Weighed(Protocol):
+    """Noisy answers of several levels, which are weighed against each other."""
+
+    def of_areas(self, areas: Sequence[NamedArea], geography: Geography) -> tuple[LinearError, ...]:
+        """What they tell of unions of units."""
+
+    def suggested(
+        self, goal: Any, wanted: Mapping[tuple[str, str], float] | None = None
+    ) -> PostTabular:
+        """The method with shares that suit a goal; ``wanted`` is the importance of answers."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
     """A post-tabular method bound to a domain: everything that is known of it before data.
@@ -448,9 +407,15 @@ class Design:
         method      with its settings
         guarantee   what a release promises that this method makes alone
         plan        every measurement that will be made, with its exact loss
+        neighbours  whom the noise protects: people are checked as it says
         exact       which counts the statements about what is released exactly are about
         tables      the tables whose counts are changed, each at each of its levels
+        changes_tables   whether counts of published tables are changed, so that none is exact
+        whole_counts     whether published counts are whole numbers
         spine       the places that are measured, where these are not the published ones
+        public_text      what a receipt says of the settings, where it is not all of them
+        secret_settings  whether some stay with the curator, so that no digest may be published
+        keys        the file that keeps record keys, where there is one
         person_seconds   of methods without a plan, for one person; None where that depends on the
                     data: on which cells must be withheld
     """
@@ -459,9 +424,15 @@ class Design:
     domain: Domain
     guarantee: Guarantee
     plan: tuple[PlannedMeasurement, ...] = ()
+    neighbours: Neighbours | None = None
     exact: Mapping[str, Preserved] = field(default_factory=dict)
     tables: tuple[tuple[TableCells, str], ...] = ()
+    changes_tables: bool = False
+    whole_counts: bool = True
     spine: Geography | None = None
+    public_text: str = ""
+    secret_settings: bool = False
+    keys: KeptKeys | None = None
     person_seconds: float | None = None
 
     @property
@@ -501,13 +472,12 @@ class Design:
 
     def expected_errors(self) -> tuple[ExpectedError, ...]:
         """How far off counts will be, where a formula says it: none by default."""
-        return self.method.expected_errors(self)
-
-    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[LinearError, ...]:
-        """What noisy answers tell of unions of units: of methods that measure several levels."""
-        if areas:
-            raise self._only_topdown("an area")
         return ()
+
+    @property
+    def weighed(self) -> Weighed | None:
+        """The answers of several levels that are weighed against each other, if there are any."""
+        return None
 
     def what_if(self, amounts: Mapping[str, Fraction]) -> PostTabular:
         """The method with another loss."""
@@ -519,18 +489,6 @@ class Design:
                 raise ConfigError("plan", place="--set", found=repr(key), expected=expected)
         changed: PostTabular = replace(method, **amounts)
         return changed
-
-    def suggested(
-        self, goal: Any, wanted: Mapping[tuple[str, str], float] | None = None
-    ) -> PostTabular:
-        """The method with shares that suit a goal, where it has shares."""
-        raise self._only_topdown("a goal")
-
-    def _only_topdown(self, found: str) -> ConfigError:
-        expected = "topdown: it alone has answers of several levels to weigh against each other"
-        return ConfigError(
-            "plan", place="mechanism", found=f"{found} with {self.method.name!r}", expected=expected
-        )
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse data that cannot be protected as asked; returns remarks for the curator."""

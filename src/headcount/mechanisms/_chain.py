@@ -29,10 +29,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from math import prod
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from headcount.addresses import chain_words, method_words
@@ -41,6 +40,7 @@ from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.files import make_folder, write_text_atomic
 from headcount.mechanisms._base import (
+    LIVING_QUARTERS,
     Context,
     CountsOutcome,
     Design,
@@ -83,6 +83,10 @@ FOLLOWS_HOUSEHOLD = (
     "for the people they live with"
 )
 
+_TO_PUBLISH_PEOPLE = (
+    "people can be made of whole counts of 0 or more of every cell: those of a sample, and those "
+    "that are bounded to fit living quarters ([[mechanism.bounds]] with caps)"
+)
 _NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
 
 
@@ -92,7 +96,7 @@ class _Unchanged(PreTabular):
 
     people: Fraction
     name = "unchanged"
-    keeps_households = True
+    of_households = True
 
     @property
     def weight(self) -> Fraction:
@@ -102,7 +106,7 @@ class _Unchanged(PreTabular):
     def on(self, domain: Domain) -> StepDesign:
         """No guarantee: nobody is protected."""
         none = Guarantee.none("there is nobody")
-        return StepDesign(domain=domain, guarantee=none, keeps_households=True)
+        return StepDesign(domain=domain, guarantee=none)
 
     def apply(
         self, population: Population, noise: Noise, *, run: int, context: Context
@@ -124,9 +128,9 @@ class Chain:
     def __post_init__(self) -> None:
         lost = ""
         for step in self.steps:
-            if step.needs_households and lost:
+            if step.of_households and lost:
                 _refuse_lost(step.name, lost)
-            lost = lost if step.keeps_households else step.name
+            lost = lost if step.of_households else step.name
         if self.cut_to is not None and lost:
             _refuse_lost(self.last.name, lost)
         if self.steps:
@@ -185,32 +189,12 @@ class Chain:
             return method_words(self.parts[0])
         return chain_words(self.steps, self.last)
 
-    @property
-    def public_text(self) -> str:
-        """What a receipt says of the settings."""
-        if self.single:
-            return self.parts[0].public_text
-        steps = ", ".join(step.public_text for step in self.steps)
-        return f"Chain(({steps}{',' if len(self.steps) == 1 else ''}), {self.last.public_text})"
-
-    @property
-    def keeps_settings_secret(self) -> bool:
-        """Whether settings of some step stay with the curator."""
-        return any(part.keeps_settings_secret for part in self.parts)
-
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """Files that must outlive every run."""
-        return tuple(file for part in self.parts for file in part.secret_files)
-
-    def for_a_trial(self) -> Chain:
-        """The same without files that must outlive every run."""
-        return Chain(tuple(step.for_a_trial() for step in self.steps), self.last.for_a_trial())
-
-    def for_a_rehearsal(self) -> Chain:
-        """The last step for nobody: it makes what is published, and no record is changed."""
-        before = (_Unchanged(self.weight),) if self.steps else ()
-        return Chain(before, self.last.for_a_rehearsal())
+    def for_a_trial(self, *, of_nobody: bool = False) -> Chain:
+        """The same without files that must outlive every run; of nobody no record is changed."""
+        steps = tuple(step.for_a_trial() for step in self.steps)
+        if of_nobody and steps:
+            steps = (_Unchanged(self.weight),)
+        return Chain(steps, self.last.for_a_trial(of_nobody=of_nobody))
 
     @property
     def ends_in_records(self) -> bool:
@@ -233,11 +217,6 @@ class Chain:
         return "+".join(part.called for part in self.parts)
 
     @property
-    def needs_records(self) -> bool:
-        """Whether some step changes people; else their counts are enough."""
-        return bool(self.steps)
-
-    @property
     def draws_noise(self) -> bool:
         """Whether a release depends on chance at all."""
         return any(part.draws_noise for part in self.parts)
@@ -250,17 +229,14 @@ class Chain:
     @property
     def cut_to(self) -> int | None:
         """People to which larger households are cut first; None if they stay as they are."""
-        return None if (who := self.last.neighbours) is None else who.largest_household
+        return getattr(self.last, "largest_household", None)
 
-    def publications(self) -> Mapping[str, Publication]:
-        """What can be published besides counts."""
+    def publications(self, kinds: Sequence[str]) -> Mapping[str, Publication]:
+        """What is to be published besides counts; what cannot be is refused, before data."""
         if self.single:
-            return self.parts[0].publications()
-        return {} if self.weight != 1 else self.last.publications()
-
-    def refuse_unpublishable(self, kinds: Sequence[str]) -> None:
-        """Refuse what cannot be published, before data are read."""
-        offered = self.publications()
+            offered = self.parts[0].publications()
+        else:
+            offered = self.last.publications() if self.weight == 1 else {}
         known = f"some of {sorted(offered)}" if offered else "nothing besides the counts"
         for kind in kinds:
             if kind not in offered:
@@ -268,8 +244,9 @@ class Chain:
                     "config",
                     place="run.publish",
                     found=f"{kind!r} with {self.name!r}",
-                    expected=f"{known}; {self.last.to_publish_more}",
+                    expected=f"{known}; {_TO_PUBLISH_PEOPLE}",
                 )
+        return {kind: offered[kind] for kind in kinds}
 
     def on(self, domain: Domain) -> ChainDesign:
         """What is known of the chain on a domain before any data."""
@@ -280,44 +257,12 @@ class Chain:
             last=self.last.on(domain),
         )
 
-    def check_anew(self, data: Tabulated) -> None:
-        """Refuse to change people again under keys by which they have been protected."""
-        if self.steps:
-            self.last.check_keys(data.counts, changed=True)
-
-    def check_reuse(self, data: Tabulated, reused: ReusedRun) -> None:
-        """Refuse changed people that other steps made, or that were made of other data."""
-        self.last.check_keys(_counted(reused.people(data, self.steps), data))
-
     def cut(self, data: Tabulated) -> Tabulated:
         """The people as the last step needs them: households cut, where they are its units."""
         if self.cut_to is None or data.population.households is None:
             return data  # without households the mechanism refuses
         cut = cut_households(data.population, largest=self.cut_to)
         return data if cut is data.population else Tabulated.of(cut)
-
-    def changed(self, data: Tabulated, noise: Noise, *, run: int, context: Context) -> Counts:
-        """The counts of a run after all pre-tabular steps, which are stored where keys are kept."""
-        if not self.steps:
-            return data.counts
-        if context.reuse is not None:
-            return _counted(context.reuse.people(data, self.steps), data)
-        population = data.population
-        for number, step in enumerate(self.steps):
-            own = context
-            if len(self.steps) > 1 and context.curator is not None:
-                folder = context.curator / f"{number + 1}-{step.name}"
-                make_folder(folder)
-                own = replace(context, curator=folder)
-            with MECHANISMS.naming(step):
-                step.check(population)
-                own_noise = self.noise_of(number, noise)
-                changed = step.apply(population, own_noise, run=run, context=own)
-                _refuse_lost_keys(step, population, changed)
-                population = changed
-        if context.curator is not None and self.secret_files:
-            store_people(context.curator / CHANGED_PEOPLE, population, data, self.steps)
-        return _counted(population, data)
 
     def noise_of(self, number: int, noise: Noise) -> Noise:
         """The noise of a step, by its position: no two steps ever share a draw."""
@@ -366,6 +311,14 @@ class ChainDesign:
             return self.last.plan
         bounds = tuple(self.stability.items())
         return tuple(replace(one, stability=bounds) for one in self.last.plan)
+
+    @cached_property
+    def public_text(self) -> str:
+        """What a receipt says of the settings."""
+        chain, last = self.chain, self.last.public_text or repr(self.chain.last)
+        if chain.single:
+            return last if not chain.steps else repr(chain.steps[0])
+        return f"Chain({chain.steps!r}, {last})"
 
     @property
     def receipt(self) -> Mapping[str, Any]:
@@ -429,22 +382,23 @@ class ChainDesign:
         """
 
         def of_whom(kept: Preserved) -> str:
-            changed = [number for number, step in enumerate(self.steps) if not step.leaves(kept)]
+            changed = [number for number, same in enumerate(leaves) if not same(kept)]
             return self._after(changed[-1] + 1 if changed else 0)
 
+        leaves = [partial(_leaves, *one) for one in zip(self.chain.steps, self.steps, strict=True)]
         known, everywhere = self.last.exact, self._after(len(self.steps))
         said = [
             f"{of_whom(known[what]) if what in known else everywhere}{what}"
             for what in stated.released_exactly
         ]
         chain = self.chain
-        if stated.losses or chain.last.changes_tables:
+        if stated.losses or self.last.changes_tables:
             return tuple(said)
         as_far = "" if chain.ends_in_records else f", as far as {chain.last.name} publishes it"
         for number, step in enumerate(self.steps):
-            later = self.steps[number + 1 :]
+            later = leaves[number + 1 :]
             for one in step.preserves:
-                if all(each.leaves(one) for each in later):
+                if all(same(one) for same in later):
                     said.append(f"{of_whom(one)}{one}{as_far}")
             # In words alone, of a method of somebody else: nothing says what later steps do to it.
             names = " or ".join(each.name for each in chain.steps[number + 1 :])
@@ -484,9 +438,8 @@ class ChainDesign:
 
     def check_people(self, population: Population) -> None:
         """Refuse people for whom the plan's losses would not be true."""
-        last = self.chain.last
-        if self.last.plan and last.neighbours is not None:
-            refuse_uncut(population, last.neighbours, name=last.name)
+        if self.last.plan and self.last.neighbours is not None:
+            refuse_uncut(population, self.last.neighbours, name=self.chain.last.name)
 
     def check(self, data: Tabulated) -> tuple[str, ...]:
         """Refuse data that cannot be protected as asked, before any loss is recorded.
@@ -496,10 +449,44 @@ class ChainDesign:
         """
         chain = self.chain
         self.check_people(data.population)
-        if not chain.steps:
-            chain.last.check_keys(data.counts)
+        if not chain.steps and self.last.keys is not None:
+            self.last.keys.check(data.counts)
         remarks = [remark for step in chain.steps for remark in step.check(data.population)]
         return (*remarks, *self.last.check(data.counts))
+
+    def check_changed(self, data: Tabulated, reused: ReusedRun | None = None) -> None:
+        """Refuse to change people again under keys by which they have been protected.
+
+        Changed people are refused that other steps made, or that were made of other data.
+        """
+        steps, keys = self.chain.steps, self.last.keys
+        counts = data.counts if reused is None else _counted(reused.people(data, steps), data)
+        if steps and keys is not None:
+            keys.check(counts, changed=reused is None)
+
+    def changed(self, data: Tabulated, noise: Noise, *, run: int, context: Context) -> Counts:
+        """The counts of a run after all pre-tabular steps, which are stored where keys are kept."""
+        chain = self.chain
+        if not chain.steps:
+            return data.counts
+        if context.reuse is not None:
+            return _counted(context.reuse.people(data, chain.steps), data)
+        population = data.population
+        for number, step in enumerate(chain.steps):
+            own = context
+            if len(chain.steps) > 1 and context.curator is not None:
+                folder = context.curator / f"{number + 1}-{step.name}"
+                make_folder(folder)
+                own = replace(context, curator=folder)
+            with MECHANISMS.naming(step):
+                step.check(population)
+                own_noise = chain.noise_of(number, noise)
+                changed = step.apply(population, own_noise, run=run, context=own)
+                _refuse_lost_keys(step, population, changed)
+                population = changed
+        if context.curator is not None and self.last.keys is not None:
+            store_people(context.curator / CHANGED_PEOPLE, population, data, chain.steps)
+        return _counted(population, data)
 
     def outcomes(
         self, data: Tabulated, noise: Noise, *, runs: range, context: Context | None = None
@@ -508,7 +495,7 @@ class ChainDesign:
         chain, context = self.chain, context or Context()
         own = chain.noise_of(len(chain.steps), noise)
         for some in (range(run, run + 1) for run in runs) if chain.steps else (runs,):
-            counts = chain.changed(data, noise, run=some.start, context=context)
+            counts = self.changed(data, noise, run=some.start, context=context)
             if chain.ends_in_records:
                 yield CountsOutcome({counts.level: [counts.matrix]}).weighted(counts.weight)
                 continue
@@ -532,6 +519,13 @@ def _refuse_lost_keys(step: PreTabular, before: Population, after: Population) -
             found="people who have lost theirs",
             expected="a step after which everybody who is left has their own",
         )
+
+
+def _leaves(step: PreTabular, design: StepDesign, kept: Preserved) -> bool:
+    """Whether some counts are surely the same before and after a step."""
+    if kept.of == LIVING_QUARTERS:
+        return step.of_households  # dwellings stay where they are, and so does their number
+    return any(own.covers(kept, design.domain.geography) for own in design.preserves)
 
 
 def _counted(changed: Population, data: Tabulated) -> Counts:
@@ -687,7 +681,7 @@ def _making(design: ChainDesign, noise: Noise) -> Making:
     chain = design.chain
     return Making(
         domain=design.domain,
-        mechanism=chain.public_text,
+        mechanism=design.public_text,
         guarantee=design.promise(noise.key_kind),
         key_kind=noise.key_kind if chain.draws_noise else "none",
         backend=noise.backend if chain.draws_noise else "none",

@@ -24,7 +24,7 @@ from headcount.mechanisms._base import (
     TablesOutcome,
     refuse_too_many,
 )
-from headcount.mechanisms._key_file import check_key_file, check_use
+from headcount.mechanisms._key_file import KeptKeys
 from headcount.mechanisms._own_tables import (
     AUTO,
     NOTHING,
@@ -73,8 +73,6 @@ class ChangedTables(TableMethod):
     lowest_of: Annotated[Keyed[str], Named(str)] = NOTHING
     keys: FilePath | None = None
     withholds = True
-    changes_tables = True
-    to_publish_more = "published tables are not counts from which people could be made"
 
     def __post_init__(self) -> None:
         self.freeze_tables()
@@ -104,12 +102,7 @@ class ChangedTables(TableMethod):
     def way(self) -> str:
         """Everything that decides how a count is changed by its key: a key file is for one way."""
 
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """The key file."""
-        return () if self.keys is None else (self.keys,)
-
-    def for_a_trial(self) -> Self:
+    def for_a_trial(self, *, of_nobody: bool = False) -> Self:
         """With keys of each run's own: the kept ones are for what is published."""
         return self if self.keys is None else replace(self, keys=None)
 
@@ -126,7 +119,16 @@ class ChangedTables(TableMethod):
             guarantee=self.guarantee(),
             made=made,
             tables=tuple((made[one], level) for one, level in self.where(made, domain.geography)),
+            changes_tables=True,
+            public_text=f"{type(self).__name__}({self.said(hidden=self.secret)})",
+            secret_settings=len(self.secret) > 1,
+            keys=None if self.keys is None else KeptKeys(self.keys, self.way),
         )
+
+    @property
+    def secret(self) -> tuple[str, ...]:
+        """Settings that stay with the curator: where the key file is, and perhaps others."""
+        return ("keys",)
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse a sample, where that makes no sense."""
@@ -144,8 +146,8 @@ class ChangedTables(TableMethod):
     def check(self, design: TablesDesign, counts: Counts) -> tuple[str, ...]:
         """Refuse tables or a key file that cannot be used; say what will be published."""
         made = self._checked(design, counts)
-        if self.keys is not None:
-            check_key_file(self.keys)
+        if design.keys is not None:
+            design.keys.check_file()
         return self.remarks(made, counts.geography)
 
     def _checked(self, design: TablesDesign, counts: Counts) -> tuple[TableCells, ...]:
@@ -156,11 +158,6 @@ class ChangedTables(TableMethod):
         refuse_too_many(counts, name=self.name)
         self.refuse_tables(counts, design.made)
         return design.made
-
-    def check_keys(self, counts: Counts, *, changed: bool = False) -> None:
-        """Refuse a key file of other data, or by which these people have been protected already."""
-        if self.keys is not None:
-            check_use(self.keys, counts, self.way, changed=changed)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse what is no count of people; the message gives none."""

@@ -234,25 +234,36 @@ def _waited_for(path: Path) -> Iterator[None]:
     yield
 
 
-def check_key_file(path: Path) -> None:
-    """Refuse a key file that others can read or that is damaged, and a folder that is not there."""
-    if os.path.lexists(path):
-        _load(path)
-    elif not path.parent.is_dir():
-        raise RunError(f"{path}: found no folder {path.parent}, expected one for the key file")
-
-
-def check_use(path: Path, counts: Counts, way: str, *, changed: bool = False) -> None:
-    """Refuse a key file of other people, or for another way to change counts by keys.
+@dataclass(frozen=True)
+class KeptKeys:
+    """A file that keeps record keys: it must outlive every run, and so may not lie in one.
 
     where
-        changed   whether a step is still to change these people anew
+        way   everything that decides how a count is changed by its key
     """
-    if not os.path.lexists(path):
-        return
-    secret, uses = _load(path)
-    use = _Use.of(secret, counts, way)
-    _refuse(path, uses, replace(use, after="") if changed else use)
+
+    file: Path
+    way: str
+
+    def check_file(self) -> None:
+        """Refuse one that others can read or that is damaged, and a folder that is not there."""
+        path = self.file
+        if os.path.lexists(path):
+            _load(path)
+        elif not path.parent.is_dir():
+            raise RunError(f"{path}: found no folder {path.parent}, expected one for the key file")
+
+    def check(self, counts: Counts, *, changed: bool = False) -> None:
+        """Refuse a key file of other people, or for another way to change counts by keys.
+
+        where
+            changed   whether a step is still to change these people anew
+        """
+        if not os.path.lexists(self.file):
+            return
+        secret, uses = _load(self.file)
+        use = _Use.of(secret, counts, self.way)
+        _refuse(self.file, uses, replace(use, after="") if changed else use)
 
 
 def _refuse(path: Path, uses: list[_Use], use: _Use) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, erf, exp, floor, inf, isinf, log2, sqrt
 from typing import Annotated
 
@@ -350,10 +351,18 @@ class PlannedMeasurement:
         k = dict(self.stability).get(unit, 1)
         return replace(moved, l1=k * moved.l1, l2_squared=k * k * moved.l2_squared)
 
+    @cached_property
+    def _losses(self) -> dict[UnitOfPrivacy, Loss | None]:
+        """Those that somebody asked for already."""
+        return {}
+
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""
-        moved = self.sensitivity(unit)
-        return noise_loss(self.law, moved, draws=self.draws) if moved.l1 else None
+        if unit not in self._losses:
+            moved = self.sensitivity(unit)
+            loss = noise_loss(self.law, moved, draws=self.draws) if moved.l1 else None
+            self._losses[unit] = loss
+        return self._losses[unit]
 
 
 NEARLY_NORMAL = 100

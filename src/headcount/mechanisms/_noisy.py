@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from headcount.arrays import Ints
 from headcount.domain import Domain
 from headcount.engines import Engine
 from headcount.fields import Positive
-from headcount.mechanisms._base import Design, PostTabular
+from headcount.mechanisms._base import PostTabular
 from headcount.mechanisms._measured import (
     Neighbours,
     PlannedMeasurement,
@@ -21,6 +20,7 @@ from headcount.mechanisms._measured import (
     refuse_housemates,
 )
 from headcount.noise import Law, Noise, Stream
+from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.tabulate import CELLS, Counts
 
@@ -111,8 +111,8 @@ class Noisy(Neighbours, PostTabular):
     where
         epsilon   the loss under the unit of privacy: an exact number
 
-    A mechanism says what it measures at rate 1 (``measures``); the plan has the rate at which all
-    of it costs epsilon.
+    A mechanism says in ``on`` what it measures; the plan has the rate at which all of it costs
+    epsilon (``planned``).
     """
 
     epsilon: Positive
@@ -132,24 +132,26 @@ class Noisy(Neighbours, PostTabular):
         said = ", ".join(f"{key}={value!r}" for key, value in shown.items())
         return f"{type(self).__name__}({said})"
 
-    @abstractmethod
-    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
-        """What is measured, with noise of rate 1."""
-
-    def on(self, domain: Domain) -> Design:
-        """Every measurement, at the one rate at which together they cost epsilon.
+    def planned(self, domain: Domain, *measures: PlannedMeasurement) -> _Promised:
+        """Measurements at the one rate at which together they cost epsilon, for the design.
 
         The guarantee has epsilon under the chosen unit, and what the same noise costs under the
         other.
         """
         refuse_housemates(domain.schema, self, name=self.name)
-        at_rate_1 = self.measures(domain)
-        law = law_of_all(self.epsilon, unit=self.unit, plan=at_rate_1, name=self.name)
-        plan = tuple(replace(one, law=law) for one in at_rate_1)
+        law = law_of_all(self.epsilon, unit=self.unit, plan=measures, name=self.name)
+        plan = tuple(replace(one, law=law) for one in measures)
         guarantee = guarantee_of(plan, first=self.unit).meaning(*self.statements(domain.schema))
-        return Design(method=self, domain=domain, plan=plan, guarantee=guarantee)
+        return _Promised(
+            method=self, domain=domain, plan=plan, guarantee=guarantee, neighbours=self
+        )
 
-    @property
-    def neighbours(self) -> Neighbours:
-        """As the settings say."""
-        return self
+
+class _Promised(TypedDict):
+    """What a design has of noise of one rate."""
+
+    method: PostTabular
+    domain: Domain
+    plan: tuple[PlannedMeasurement, ...]
+    guarantee: Guarantee
+    neighbours: Neighbours

@@ -20,7 +20,7 @@ import numpy as np
 
 from headcount.domain import Domain
 from headcount.mechanisms._base import Context, CountsOutcome, Design
-from headcount.mechanisms._measured import ExpectedError, PlannedMeasurement, measure_cells
+from headcount.mechanisms._measured import ExpectedError, measure_cells
 from headcount.mechanisms._noisy import Noisy, noisy_cells
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.tabulate import Counts
@@ -32,18 +32,31 @@ class Geometric(Noisy):
 
     name = "geometric"
 
-    def measures(self, domain: Domain) -> tuple[PlannedMeasurement, ...]:
+    def on(self, domain: Domain) -> Design:
         """Every leaf cell once."""
-        return (measure_cells(domain, domain.leaf, neighbours=self),)
+        cells = measure_cells(domain, domain.leaf, neighbours=self)
+        return _SumsOfNoise(**self.planned(domain, cells))
 
-    def expected_errors(self, design: Design) -> tuple[ExpectedError, ...]:
+    def run(
+        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
+    ) -> CountsOutcome:
+        """Leaf counts plus noise."""
+        (cells,) = design.plan
+        noisy = noisy_cells(counts, noise, cells.law, runs=runs, engine=context.engine)
+        return CountsOutcome({counts.level: noisy})
+
+
+class _SumsOfNoise(Design):
+    """Of leaf cells that are published with their noise."""
+
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
         """Of every count the noise of the cells that it adds up: exact."""
-        (cells,), domain = design.plan, design.domain
+        (cells,), domain = self.plan, self.domain
         geography, law, found = domain.geography, cells.law, []
         assert isinstance(law, TwoSidedGeometric)
         for level in geography.levels:
             places = np.bincount(geography.ancestors(level))
-            for query in design.asked:
+            for query in self.asked:
                 groups = np.bincount(query.groups(domain.schema)[domain.schema.possible])
                 groups = groups[groups > 0]
                 draws: Counter[int] = Counter()
@@ -63,11 +76,3 @@ class Geometric(Noisy):
                     )
                 )
         return tuple(found)
-
-    def run(
-        self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
-    ) -> CountsOutcome:
-        """Leaf counts plus noise."""
-        (cells,) = design.plan
-        noisy = noisy_cells(counts, noise, cells.law, runs=runs, engine=context.engine)
-        return CountsOutcome({counts.level: noisy})

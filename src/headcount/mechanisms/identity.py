@@ -24,19 +24,25 @@ class Identity(PostTabular):
     def on(self, domain: Domain) -> Design:
         """No guarantee, and it says so."""
         none = Guarantee.none("the true counts are published as they are")
-        return Design(method=self, domain=domain, guarantee=none, person_seconds=0.0)
-
-    def expected_errors(self, design: Design) -> tuple[ExpectedError, ...]:
-        """None: counts are the true ones."""
-        size = design.domain.geography.size
-        return tuple(
-            ExpectedError(level=level, query=query.name, units=size(level), answers=0, rmse=0.0)
-            for level in design.domain.geography.levels
-            for query in design.asked
-        )
+        return _Exact(method=self, domain=domain, guarantee=none, person_seconds=0.0)
 
     def run(
         self, design: Design, counts: Counts, noise: Noise, *, runs: range, context: Context
     ) -> CountsOutcome:
         """The truth, once per run."""
         return CountsOutcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})
+
+
+class _Exact(Design):
+    """Of true counts."""
+
+    def expected_errors(self) -> tuple[ExpectedError, ...]:
+        """None: counts are the true ones."""
+        geography = self.domain.geography
+        return tuple(
+            ExpectedError(
+                level=level, query=query.name, units=geography.size(level), answers=0, rmse=0.0
+            )
+            for level in geography.levels
+            for query in self.asked
+        )

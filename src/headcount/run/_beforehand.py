@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.config.load import Config, OutputSettings
+from headcount.config.load import OutputSettings
 from headcount.domain import Domain
 from headcount.engines import handed_folder
 from headcount.errors import ConfigError, InputError, RunError
@@ -59,30 +59,22 @@ from headcount.storage import DiskStorage, storage_at
 from headcount.topdown.measurements import read_measurements
 
 
-def check_places(config: Config) -> None:
-    """Refuse a run, a workspace or a key file in a place where it could be published."""
-    check_output(config.run)
-    _check_key_files(config)
-
-
 def check_output(run: OutputSettings) -> None:
     """Refuse a run or a workspace in a place where it could be published, or cannot be."""
     _refuse_in_release("run.out", run.out)
     _check_workspace(run)
 
 
-def _check_key_files(config: Config) -> None:
+def check_key_file(file: Path, out: Path) -> None:
     """Record keys must outlive the run, and stay secret."""
-    out = config.run.out.resolve()
-    for file in Chain.of(config.mechanism).secret_files:
-        if file.resolve().is_relative_to(out):
-            raise ConfigError(
-                "config",
-                place="mechanism.keys",
-                found=f"{file}, inside the run {config.run.out}",
-                expected="a file outside it: record keys are kept for later releases",
-            )
-        _refuse_in_release("mechanism.keys", file)
+    if file.resolve().is_relative_to(out.resolve()):
+        raise ConfigError(
+            "config",
+            place="mechanism.keys",
+            found=f"{file}, inside the run {out}",
+            expected="a file outside it: record keys are kept for later releases",
+        )
+    _refuse_in_release("mechanism.keys", file)
 
 
 def _check_workspace(run: OutputSettings) -> None:
@@ -154,7 +146,7 @@ def make_release(
             release,
             data.population,
             curator,
-            protected=lambda: mechanism.changed(
+            protected=lambda: design.changed(
                 data, noise, run=0, context=replace(context, curator=None)
             ),
         )
@@ -265,7 +257,7 @@ def rehearse(
         )
         made = make_release(
             Tabulated.of(people),
-            mechanism.for_a_rehearsal().on(people.domain),
+            mechanism.for_a_trial(of_nobody=True).on(people.domain),
             noise,
             folder=place,
             curator=folder,
@@ -449,7 +441,7 @@ def draft_receipt(
     recorded = "no ledger was named: the losses of this dataset's releases are not added up"
     return {
         "made_by": "headcount",
-        "mechanism": mechanism.public_text,
+        "mechanism": design.public_text,
         **({} if mechanism.single else {"steps": _steps(design)}),
         **({"settings": more["settings"]} if "settings" in more else {}),
         "guarantee": guarantee_to_json(guarantee),
@@ -463,7 +455,7 @@ def draft_receipt(
         "noise_served_by": _served(plan),
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
         # Whoever guesses settings could test the guess against a digest without a key.
-        "config_digest": None if mechanism.keeps_settings_secret else config_digest,
+        "config_digest": None if design.last.secret_settings else config_digest,
         **({"plugins": list(plugins)} if plugins else {}),
         "versions": versions(),
     }
@@ -474,7 +466,7 @@ def _steps(design: ChainDesign) -> list[dict[str, Any]]:
     mechanism = design.chain
     before = [
         {
-            "step": step.public_text,
+            "step": repr(step),
             "changes": "records",
             "stability": {str(unit): k for unit, k in one.stability.items()}
             or f"none: {one.no_bound}",
@@ -483,16 +475,16 @@ def _steps(design: ChainDesign) -> list[dict[str, Any]]:
     ]
     if mechanism.parts == mechanism.steps:
         return before
-    return [*before, {"step": mechanism.last.public_text, "changes": "tables"}]
+    return [*before, {"step": design.last.public_text or repr(mechanism.last), "changes": "tables"}]
 
 
-def check_receipt(draft: dict[str, Any]) -> None:
+def check_receipt(draft: Mapping[str, Any]) -> None:
     """Make sure that the receipt can be written; what cannot raises here, before any loss."""
     json.dumps(draft, ensure_ascii=False, allow_nan=False).encode()
 
 
 def finished_receipt(
-    draft: dict[str, Any], facts: RunFacts, release: Release, ledger: Ledger | None
+    draft: Mapping[str, Any], facts: RunFacts, release: Release, ledger: Ledger | None
 ) -> dict[str, Any]:
     """The receipt with what the run itself adds.
 

@@ -61,7 +61,7 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     ``so_far`` are the seconds that it took to read and check the data, which a run does again.
     """
     schema, geography = prepared.counts.schema, prepared.counts.geography
-    mechanism, tables = prepared.mechanism, prepared.design.table_bytes
+    tables = prepared.design.table_bytes
     possible, not_0 = int(schema.possible.sum()), prepared.counts.matrix.nnz
     units = sum(geography.size(level) for level in geography.levels)
     sparse = tables < geography.size(geography.leaf) * schema.size
@@ -69,7 +69,7 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     if sparse and is_large(schema, geography.size(geography.leaf)):
         output = SPARSE_BYTES * not_0
     else:
-        count = WHOLE_BYTES if mechanism.last.whole_counts else FRACTION_BYTES
+        count = WHOLE_BYTES if prepared.design.last.whole_counts else FRACTION_BYTES
         output = units * (possible * count + CODE_BYTES)
     return Needs(
         seconds=None if seconds is None else so_far + seconds,

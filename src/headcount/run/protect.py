@@ -34,7 +34,8 @@ from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import check_files
 from headcount.run._beforehand import (
     NoNoise,
-    check_places,
+    check_key_file,
+    check_output,
     check_receipt,
     draft_receipt,
     finished_receipt,
@@ -91,10 +92,9 @@ class Prepared:
         return self.whole.counts
 
     @property
-    def publications(self) -> dict[str, Publication]:
+    def publications(self) -> Mapping[str, Publication]:
         """What is published besides counts, as the config asks for it."""
-        offered = self.mechanism.publications()
-        return {kind: offered[kind] for kind in self.config.run.publish}
+        return self.mechanism.publications(self.config.run.publish)
 
     @property
     def people_cut(self) -> int:
@@ -113,7 +113,7 @@ class Prepared:
         """How far off counts will be, by what is public: what the receipt says."""
         return how_far_off(self.design, self.facts)
 
-    @property
+    @cached_property
     def guarantee(self) -> Guarantee:
         """What a release would promise, this run's key included."""
         return self.design.promise(key_kind_of(self.config))
@@ -127,7 +127,8 @@ class Prepared:
         unit = Ledger.open(run.ledger).dataset(run.dataset).total.unit
         return self.guarantee.loss_for(unit) or losses[0]
 
-    def receipt(self) -> dict[str, Any]:
+    @cached_property
+    def receipt(self) -> Mapping[str, Any]:
         """The receipt as far as it is known before anything is drawn."""
         run = self.config.run
         return draft_receipt(
@@ -175,7 +176,7 @@ def _read(config: Config, mechanism: Chain) -> Population:
     new = [one for one in (internal, *internal.absolute().parents) if not one.exists()]
     try:
         with POPULATIONS.naming(config.population):
-            if mechanism.needs_records:
+            if mechanism.steps:
                 read = config.population.read()
             else:
                 read = config.population.read_counts(engine_named(config.run.engine, internal))
@@ -240,13 +241,15 @@ def prepare_run(config: Config) -> Prepared:
     """
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
-    check_places(config)
+    check_output(config.run)
     ledger = _ledger(config)
     _refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
     prepared = prepare_data(config)
+    if (keys := prepared.design.last.keys) is not None:
+        check_key_file(keys.file, config.run.out)
     refuse_too_large(prepared.design, out=config.run.out, layout=config.run.layout)
     _check_changes(prepared, begun=directory.facts() is not None)
-    check_receipt(draft := prepared.receipt())
+    check_receipt(draft := prepared.receipt)
     if ledger is not None:
         _admit(prepared, ledger, directory)
     rehearse(
@@ -284,9 +287,9 @@ def _check_changes(prepared: Prepared, *, begun: bool) -> None:
     """
     run = prepared.config.run
     if run.reuse is not None:
-        prepared.mechanism.check_reuse(prepared.data, run.reuse)
+        prepared.design.check_changed(prepared.data, run.reuse)
     elif run.seed is None and not begun:
-        prepared.mechanism.check_anew(prepared.data)
+        prepared.design.check_changed(prepared.data)
 
 
 def _warn_of_lists(prepared: Prepared) -> None:
@@ -316,7 +319,7 @@ def _make(
 ) -> None:
     """Bind, spend, draw, write: in this order."""
     config, data, mechanism = prepared.config, prepared.data, prepared.mechanism
-    draft = prepared.receipt()
+    draft = prepared.receipt
     facts, key = directory.begin(
         config_digest=digest, data_digest=data.digest.hex(), key=_new_key(config)
     )

@@ -116,7 +116,7 @@ def _rehearsal_outcome(memo: str, name: str) -> str:
 def _of_households(offered: str) -> bool:
     """Whether a method that is offered asks who lives with whom."""
     kinds: list[Any] = [MECHANISMS.get(one["name"]) for one in OFFERED[offered]]
-    return any(kind.needs_households for kind in kinds)
+    return any(kind.of_households for kind in kinds)
 
 
 def show(studio: Studio, asked: Asked) -> Response:

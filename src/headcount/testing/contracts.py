@@ -192,17 +192,12 @@ def steps_share_no_noise(mechanism: Mechanism, examples: Sequence[Population]) -
     """Two equal steps of a chain never ask for the same draw."""
     for population in examples:
         watched = WatchedNoise(_keyed(mechanism, seed=1))
-        chain = Chain((mechanism, mechanism)) if _again(mechanism) else Chain((mechanism,))  # type: ignore[arg-type]
-        chain.changed(Tabulated.of(population), watched, run=0, context=Context())
+        assert isinstance(mechanism, PreTabular)
+        chain = Chain((mechanism, mechanism))
+        design = chain.on(population.domain)
+        design.changed(Tabulated.of(population), watched, run=0, context=Context())
         twice = [one for one in set(watched.asked) if watched.asked.count(one) > 1]
         _require(not twice, f"{len(twice)} draws were used twice")
-
-
-def _again(mechanism: Mechanism) -> bool:
-    """Whether a step can follow itself."""
-    return isinstance(mechanism, PreTabular) and (
-        mechanism.keeps_households or not mechanism.needs_households
-    )
 
 
 def stability_is_a_number_or_a_reason(mechanism: Mechanism, examples: Sequence[Population]) -> None:

@@ -212,9 +212,14 @@ class TopDownDesign(Design):
             return ()
         return self.errors.released(self.asked)
 
-    def expected_in(self, areas: Sequence[NamedArea]) -> tuple[LinearError, ...]:
+    @property
+    def weighed(self) -> TopDownDesign:
+        """Its own answers."""
+        return self
+
+    def of_areas(self, areas: Sequence[NamedArea], geography: Geography) -> tuple[LinearError, ...]:
         """Every query in some unions of units."""
-        return self.errors.of_areas(areas, self.domain.geography)
+        return self.errors.of_areas(areas, geography)
 
     def what_if(self, amounts: Mapping[str, Fraction]) -> TopDown:
         """With another loss, or other shares of levels and queries."""
@@ -248,7 +253,9 @@ def design_of(mechanism: TopDown, domain: Domain) -> TopDownDesign:
         spine=None if tree is domain.geography else tree,
         guarantee=replace(guarantee, method=mechanism.method),
         plan=plan,
+        neighbours=mechanism.neighbours,
         exact=exact_counts(settings, domain.geography),
+        public_text=mechanism.public_text,
         settings=settings,
         planned=planned,
         classes=unit_classes(settings, tree),

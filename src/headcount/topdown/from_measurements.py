@@ -316,7 +316,7 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
             measurements.geography,
             counted=start.mechanism.unit.counted,
         ),
-        mechanism=start.mechanism.public_text,
+        mechanism=start.mechanism.public_text or repr(start.mechanism),
         guarantee=start.guarantee,
         key_kind="none",
         backend="none",

@@ -73,10 +73,6 @@ class TopDown(TopDownSettings, PostTabular):
     """
 
     name = "topdown"
-    to_publish_more = (
-        "people are placed in living quarters, which are then published exactly and must fit: "
-        "[[mechanism.bounds]] with caps"
-    )
 
     @property
     def called(self) -> str:
@@ -86,8 +82,7 @@ class TopDown(TopDownSettings, PostTabular):
     @property
     def public_text(self) -> str:
         """All settings, behind what it is called."""
-        text, own = repr(self), type(self).__name__
-        return self.called + text.removeprefix(own) if self.called != self.name else text
+        return self.called + repr(self).removeprefix(type(self).__name__) if self.pool else ""
 
     @property
     def method(self) -> str:
@@ -106,14 +101,9 @@ class TopDown(TopDownSettings, PostTabular):
         """What it measures on a domain, with which noise, and what that promises."""
         return design_of(self, domain)
 
-    @property
-    def asks_of_population(self) -> tuple[str, ...]:
-        """The structural zero that the schema must have."""
-        return ("nurse_nva_0",) if self.nurse_nva_0 else ()
-
-    def for_a_rehearsal(self) -> Self:
-        """The same for nobody: without invariants and bounds, which leave it no neighbour."""
-        return replace(self, invariant=(), bounds=())
+    def for_a_trial(self, *, of_nobody: bool = False) -> Self:
+        """Of nobody without invariants and bounds, which leave it no neighbour."""
+        return replace(self, invariant=(), bounds=()) if of_nobody else self
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse what is true of everybody for a sample, and bounds from a file for any change."""

@@ -430,7 +430,7 @@ def test_swapped_people_keep_their_keys_and_a_second_swap_is_refused(tmp_path):
         protect(data, chain, seed=2)
     fresh = Chain.of([swap, CellKey(tables={"sex": ["sex"], "all": []})])
     noise = KeyedNoise(RunKey.from_seed(1), fresh.name, data.digest, b"")
-    swapped = fresh.changed(data, noise, run=0, context=Context())
+    swapped = fresh.on(data.counts.domain).changed(data, noise, run=0, context=Context())
     assert (swapped.matrix != data.counts.matrix).nnz
     assert alike(protect(data, fresh, noise).as_tables(), swapped)
     assert not first.guarantee.losses
@@ -471,8 +471,8 @@ def test_nothing_of_the_table_is_said_unless_it_is_disclosed(tmp_path):
             assert "7, 4" not in public
             assert "delta" not in public
             assert said.down is said.up is said.zero_hides is None
-    assert kept.keeps_settings_secret
-    assert not told.keeps_settings_secret
+    assert kept.on(DATA.counts.domain).secret_settings
+    assert not told.on(DATA.counts.domain).secret_settings
 
 
 def test_the_digest_of_settings_needs_its_key():

@@ -256,10 +256,11 @@ def test_a_second_swap_of_the_same_edition_is_refused_and_the_next_edition_is_no
         protect(data, chain, seed=2)
     with pytest.raises(PrivacyError, match="a second swap is refused"):
         protect(data, last, seed=1)  # as they were before the swap
+    other = Tabulated.of(dwellings(by=("sex",)))
     with pytest.raises(PrivacyError, match="a second swap is refused"):
-        chain.check_anew(Tabulated.of(dwellings(by=("sex",))))  # whatever is known of them
+        chain.on(other.counts.domain).check_changed(other)  # whatever is known of them
     next_year = Tabulated.of(dwellings(seed=4))
-    chain.check_anew(next_year)
+    chain.on(next_year.counts.domain).check_changed(next_year)
     protect(next_year, chain, seed=3)
     with pytest.raises(PrivacyError, match="a second swap is refused"):
         protect(next_year, chain, seed=4)

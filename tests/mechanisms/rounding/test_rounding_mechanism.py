@@ -171,7 +171,7 @@ def test_how_far_small_counts_are_off_is_not_said_and_an_attacker_can_only_guess
 def test_a_sample_is_rounded_with_its_weight():
     chain = Chain.of([Sampling(fraction=Fraction(2, 5)), Rounding(tables=TABLES, base=5)])
     noise = KeyedNoise(RunKey.from_seed(1), chain.name, DATA.digest, b"")
-    sample = chain.changed(DATA, noise, run=0, context=Context())
+    sample = chain.on(DATA.counts.domain).changed(DATA, noise, run=0, context=Context())
     release = protect(DATA, chain, noise).as_tables()
     for one in release.published:
         weighted = table_values(sample.at(one.level), one.cells) * 2.5

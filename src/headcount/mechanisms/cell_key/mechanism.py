@@ -200,14 +200,9 @@ class CellKey(ChangedTables):
         return cycle_of(ten_five()) if self.rule == "10-5" else 1
 
     @property
-    def public_text(self) -> str:
-        """The settings without those that stay secret."""
-        return f"CellKey({self.said(hidden=('keys',) if self.disclose else SECRET)})"
-
-    @property
-    def keeps_settings_secret(self) -> bool:
-        """Whether the table stays with the curator."""
-        return not self.disclose
+    def secret(self) -> tuple[str, ...]:
+        """The table too, unless it is disclosed."""
+        return ("keys",) if self.disclose else SECRET
 
     def guarantee(self) -> Guarantee:
         """None, and it says so."""

@@ -76,9 +76,7 @@ class Coarsening(PostTabular):
     audit: AuditLimits | None = None
     name = "coarsening"
     draws_noise = False
-    changes_tables = True
     withholds = True
-    to_publish_more = "published tables of areas are not counts from which people could be made"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ladder", tuple(self.ladder))
@@ -132,9 +130,9 @@ class Coarsening(PostTabular):
         if not limits.secret:
             raise self._bad("audit.secret", "none", "at least one attribute")
 
-    def for_a_rehearsal(self) -> Self:
-        """Without the audit, of whom there is nobody, and without numbers of places left out."""
-        return replace(self, audit=None, sizes=None, totals="")
+    def for_a_trial(self, *, of_nobody: bool = False) -> Self:
+        """Of nobody without an audit, and without numbers of places that are left out."""
+        return replace(self, audit=None, sizes=None, totals="") if of_nobody else self
 
     def on(self, domain: Domain) -> CoarseningDesign:
         """The tables on a domain; rungs, levels and attributes that it lacks are refused."""
@@ -164,6 +162,7 @@ class Coarsening(PostTabular):
             domain=domain,
             guarantee=self.guarantee(),
             made=(*made, people.on(domain.schema)),
+            changes_tables=True,
         )
 
     def _level(self, place: str, at: Rung, geography: Geography) -> str:

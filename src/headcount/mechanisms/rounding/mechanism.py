@@ -133,11 +133,6 @@ class Rounding(ChangedTables):
         return self.how in ("random", "fixed") or (self.how == "small-counts" and not self.optimal)
 
     @property
-    def public_text(self) -> str:
-        """The settings, without where the key file is."""
-        return f"Rounding({self.said(hidden=('keys',))})"
-
-    @property
     def way(self) -> str:
         """The base, and which counts are rounded."""
         return repr((self.name, self.base, self.small_only))

@@ -49,8 +49,7 @@ NO_BOUND = "who changes places with whom depends on the records of everybody"
 class HouseholdStep(PreTabular):
     """A step that moves whole households."""
 
-    needs_households = True
-    keeps_households = True
+    of_households = True
     rate: Fraction
     person_seconds: ClassVar[float | None] = None
 
@@ -77,7 +76,6 @@ class HouseholdStep(PreTabular):
             ).also_exact(*map(str, kept)),
             preserves=kept,
             no_bound=NO_BOUND,
-            keeps_households=True,
             person_seconds=self.person_seconds,
         )
 
