@@ -22,7 +22,7 @@ from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Identity, LinearError, Sampling
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import UnitOfPrivacy
-from headcount.run.plan import plan, weighed
+from headcount.run.plan import plan
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import every_level
@@ -277,11 +277,11 @@ def test_a_goal_about_one_query_serves_it() -> None:
     [
         (
             lambda: plan(NOISY, DOMAIN, areas=[("first", "level_1", ("0",))]),
-            "found an area with 'geometric', expected a method with answers of several levels",
+            "found 'geometric' with a goal or an area, expected a method with answers of several",
         ),
         (
-            lambda: weighed(NOISY.on(DOMAIN), "a goal"),
-            "found a goal with 'geometric', expected a method with answers of several levels",
+            lambda: NOISY.on(DOMAIN).weighed,
+            "found 'geometric' with a goal or an area, expected a method with answers of several",
         ),
         (
             lambda: NOISY.on(DOMAIN).what_if({"levels.whole": Fraction(1, 2)}),

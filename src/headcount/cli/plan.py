@@ -152,7 +152,7 @@ def _of_settings(
     """Tables by name; where the places were read from, if not from a list; suggested shares."""
     from headcount.config.load import NO_FACTS, load_config
     from headcount.mechanisms import Chain
-    from headcount.run.plan import Goal, plan_of, weighed
+    from headcount.run.plan import Goal, plan_of
     from headcount.run.public_facts import facts_of
 
     goals = [Goal.of(*one.partition("=")[::2]) for one in within]
@@ -166,7 +166,7 @@ def _of_settings(
         design = Chain.of(design.last.what_if(_changes(change))).on(design.domain)
         tables[", ".join(change)] = plan_of(design, areas=areas, facts=facts)
     if goal or want:
-        shares = weighed(design.last, "a goal").suggested(_goal(goal), _wanted(want))
+        shares = design.last.weighed.suggested(_goal(goal), _wanted(want))
         tables[f"suggested, {goal}"] = plan_of(
             Chain.of(shares).on(design.domain), areas=areas, facts=facts
         )

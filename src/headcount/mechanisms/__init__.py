@@ -16,7 +16,6 @@ from headcount.mechanisms._base import (
     PreTabular,
     StepDesign,
     TablesOutcome,
-    Weighed,
     refuse_too_many,
 )
 from headcount.mechanisms._chain import (
@@ -77,7 +76,6 @@ __all__ = [
     "StepDesign",
     "TablesOutcome",
     "Tabulated",
-    "Weighed",
     "guarantee_of",
     "law_of_all",
     "losses_of",

@@ -387,7 +387,7 @@ class Pooling:
     words: str
 
 
-class Weighed(Protocol):
+class _Weighed(Protocol):
     """Noisy answers of several levels, which are weighed against each other."""
 
     def of_areas(self, areas: Sequence[NamedArea], geography: Geography) -> tuple[LinearError, ...]:
@@ -475,9 +475,14 @@ class Design:
         return ()
 
     @property
-    def weighed(self) -> Weighed | None:
-        """The answers of several levels that are weighed against each other, if there are any."""
-        return None
+    def weighed(self) -> _Weighed:
+        """The answers of several levels that are weighed against each other; refused of others."""
+        raise ConfigError(
+            "plan",
+            place="mechanism",
+            found=f"{self.method.name!r} with a goal or an area",
+            expected="a method with answers of several levels to weigh against each other: topdown",
+        )
 
     def what_if(self, amounts: Mapping[str, Fraction]) -> PostTabular:
         """The method with another loss."""

@@ -31,7 +31,7 @@ from headcount.config.load import PublicFacts
 from headcount.domain import Domain
 from headcount.errors import ConfigError
 from headcount.geography.spine import NamedArea
-from headcount.mechanisms import Chain, ChainDesign, Design, LinearError, Mechanism, Weighed
+from headcount.mechanisms import Chain, ChainDesign, LinearError, Mechanism
 from headcount.population import Population
 from headcount.run.how_far_off import HELP, TRIALS, HowFarOff, Off, how_far_off
 from headcount.run.intervals import published_start
@@ -155,20 +155,8 @@ def plan_of(
         design, runs = least_loss(design, goals, facts), _runs(design, goals, facts)
     told: tuple[LinearError, ...] = ()
     if areas:
-        told = weighed(design.last, "an area").of_areas(areas, design.domain.geography)
+        told = design.last.weighed.of_areas(areas, design.domain.geography)
     return Plan(how_far_off(design, facts, runs=runs), told, design.chain)
-
-
-def weighed(design: Design, asked: str) -> Weighed:
-    """The answers that are weighed against each other; refused where a method has none."""
-    if design.weighed is None:
-        raise ConfigError(
-            "plan",
-            place="mechanism",
-            found=f"{asked} with {design.method.name!r}",
-            expected="a method with answers of several levels to weigh against each other: topdown",
-        )
-    return design.weighed
 
 
 def currency_of(chain: Chain) -> str:
