@@ -160,6 +160,8 @@ def prepare_data(config: Config) -> Prepared:
     """Read the data a config names and check that they can be protected as asked."""
     prepared = read_data(config)
     config.run.layout.check(prepared.counts.domain)
+    if (keys := prepared.design.last.keys) is not None:
+        check_key_file(keys.file, config.run.out)
     for publication in prepared.publications.values():
         publication.check(prepared.data.population)
     try:
@@ -245,8 +247,6 @@ def prepare_run(config: Config) -> Prepared:
     ledger = _ledger(config)
     _refuse_unrecorded(config.population.data_file, ledger, config.run.dataset)
     prepared = prepare_data(config)
-    if (keys := prepared.design.last.keys) is not None:
-        check_key_file(keys.file, config.run.out)
     refuse_too_large(prepared.design, out=config.run.out, layout=config.run.layout)
     _check_changes(prepared, begun=directory.facts() is not None)
     check_receipt(draft := prepared.receipt)
