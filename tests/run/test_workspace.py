@@ -207,7 +207,7 @@ def test_nothing_confidential_may_be_in_the_release_of_another_run(
     if key == "run.out":
         config = config_of(town, None, out=inside)
     if key == "mechanism.keys":
-        config = write_config(town, mechanism=f'{CELL_KEY}keys = "{inside}"\n')
+        config = write_config(town, mechanism=f'{CELL_KEY}keys = "{inside}"\n', run=SEEDED)
     before = contents(town)
     with pytest.raises(
         ConfigError, match=f"{key}: found .*/y, in the release .*{published.name}, expected a place"
