@@ -33,7 +33,7 @@ from tests.run.town import (
 from tests.storage.stores import SECRET, bucket
 
 TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
-CELL_KEY = 'name = "cell-key"\ntables = ["P1"]\nmaximum = 4\nvariance = "7/4"\n'
+CELL_KEY = 'name = "cell-key"\ntables = "auto"\nmaximum = 4\nvariance = "7/4"\n'
 SEEDED = f"{LEDGER}\nseed = 3"
 MAPS = Path("/proc/self/maps")
 
