@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import log10, prod
+from math import log10
 
 import numpy as np
 import polars as pl
@@ -129,30 +129,6 @@ def count_columns(others: Sequence[SeenColumn]) -> list[str]:
         and one.number > 1
     ]
     return [one.name for one in sorted(found, key=lambda one: one.says not in COUNT_WORDS)]
-
-
-def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: pl.DataFrame) -> str:
-    """The only column of numbers beside a cross table: each place and group stands in one row.
-
-    The rows have at least half of all combinations of the other columns, each once. People with
-    so few attributes would repeat, and people with more of them fill a smaller share.
-    """
-    numbers = [one for one in others if counts_people(one) and not single_years(one)]
-    many = [one for one in numbers if not one.whole or one.numbers[-1] >= LARGE]
-    if len(many) != 1 or frame.height < FEWEST_ROWS:
-        return ""
-    groups = [one.name for one in others if not (one is many[0] or _measures(one))]
-    keys = [*places, *groups]
-    parts = frame.select(keys)
-    size = parts.select(places).n_unique() * prod(parts[one].n_unique() for one in groups)
-    if not groups or parts.height < FULL * size or parts.n_unique() < parts.height:
-        return ""
-    return many[0].name
-
-
-def _measures(column: SeenColumn) -> bool:
-    """Whether a column says something of a place and group that is no part of either: a rate."""
-    return column.decimal or (column.whole and bool(OTHER_UNITS.search(column.says)))
 
 
 def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None:

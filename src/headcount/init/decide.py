@@ -23,7 +23,6 @@ from headcount.init.attributes import (
 )
 from headcount.init.counts import (
     called_count,
-    count_by_shape,
     count_columns,
     counts_people,
     refuse_parts_of_people,
@@ -445,10 +444,7 @@ def _kind(
             lives = inside.select(leaf.alias("\0leaf"), one.name)
             if same_for_all(lives, one.name, "\0leaf"):
                 return "dwellings", "", one.name
-    if told.attributes is not None:
-        return "people", "", ""
-    shaped = count_by_shape(places.columns, others, inside)
-    return ("long", shaped, "") if shaped else ("people", "", "")
+    return "people", "", ""
 
 
 def _why(kind: FileKind, count: str, key: str) -> str:
