@@ -27,12 +27,6 @@ from headcount.population.adding_up import equal_families, is_partition
 from headcount.population.columns import WITHHELD
 from headcount.population.suspicious import COUNT_WORDS
 
-FULL = 0.5
-"""The share of all combinations that the rows of a cross table have at least."""
-
-LARGE, FEWEST_ROWS = 20, 6
-"""Smaller numbers may be codes of levels, and fewer rows people who differ by chance."""
-
 WEIGHTS = ("weight", "perwt", "number")
 """Names of counts that may as well be weights of people in a sample."""
 
