@@ -436,6 +436,16 @@ def _kind(
         return "wide", "", ""
     refuse_parts_of_people(seen, others)
     counts = count_columns(others)
+    homes = [one.name for one in others if _KEY.match(one.says) and one.number == inside.height > 1]
+    if counts and homes:
+        doubts.refuse(
+            seen,
+            place=f"column {homes[0]!r}",
+            found=f"another household in every row, and {counts[0]!r}: are these the people who "
+            "live in each?",
+            expected=f'--count "{counts[0]}", if they are; --kind people protects households as if '
+            "they were people",
+        )
     if counts:
         return "long", counts[0], ""
     for one in others:
