@@ -334,6 +334,25 @@ def test_a_table_above_another_is_asked_about_whatever_the_order_of_columns(
         draft(path)
 
 
+def test_a_line_of_units_between_two_tables_makes_no_persons_of_their_rows(tmp_path: Path) -> None:
+    """Cells of two tables below each other were read as persons, their counts left aside."""
+    random = Random(12)
+    rows = []
+    for k in range(2 * 19 * 2):
+        men, women = random.randint(3000, 9000), random.randint(3000, 9000)
+        age = ("00-17", "18+")[k % 2]
+        rows.append(f"{k // 2 % 19 + 1:03},{age},{men + women},{men},{women}")
+    rows.insert(38, "all,all,9,5,4")
+    path = tmp_path / "two.csv"
+    names, units = "place code,age,sum,men,women", ",,persons,persons,persons"
+    path.write_text("\n".join([names, units, *rows[:39], units, *rows[39:]]))
+    with pytest.raises(InputError, match="line 42: found a line below the names again: several"):
+        draft(path)
+    path.write_text("\n".join([names, *rows[1:39], units, *rows[39:]]))
+    with pytest.raises(InputError, match="found the sum of 'men', 'women' in every row, or nearly"):
+        draft(path)
+
+
 def test_levels_that_say_all_of_something_are_totals_of_a_table_of_counts(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     groups = [("Male", "0-17", 1), ("Male", "18+", 2), ("Male", "All ages", 3)]

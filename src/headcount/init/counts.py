@@ -83,7 +83,7 @@ class Columns:
     @cached_property
     def table(self) -> Table:
         """The counts; what is not there is 0, and marked."""
-        return _table_of(self.seen, self.counts)
+        return table_of(self.seen, self.counts)
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None
 # by what adds up
 
 
-def _table_of(seen: SeenFile, columns: Sequence[SeenColumn]) -> Table:
-    """Counts as numbers, and which are there."""
-    numbers = [doubts.as_numbers(one.values, seen) for one in columns]
+def table_of(seen: SeenFile, columns: Sequence[SeenColumn], *, most: int | None = None) -> Table:
+    """Counts as numbers, and which are there; ``most``: of so many rows."""
+    numbers = [doubts.as_numbers(one.values.head(most or len(one.values)), seen) for one in columns]
     there = np.column_stack([one.is_not_null().to_numpy() for one in numbers])
     counts = np.column_stack([one.fill_null(0).to_numpy() for one in numbers])
     return Table(counts.astype(np.int64), there)
@@ -271,7 +271,7 @@ def _take_in_levels(columns: Columns) -> None:
         return
     both = [*columns.counts, *columns.levels]
     both.sort(key=lambda one: columns.seen.columns.index(one))
-    used = {k for one in _sums(_table_of(columns.seen, both)) for k in (one.total, *one.parts)}
+    used = {k for one in _sums(table_of(columns.seen, both)) for k in (one.total, *one.parts)}
     named = not used and _part_people([one.name for one in both])
     for one in columns.levels:
         if named or both.index(one) in used:
