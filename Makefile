@@ -32,7 +32,7 @@ UPGRADE ?=
 # tests first, so that at the end no worker waits for another.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help install compiled r spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install compiled r dist spark demo test test-fast test-needs test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ extreme: $(VENV)/.dev  ## what check lets pass, protect completes: make extreme 
 kills: $(VENV)/.dev  ## kill runs of five mechanisms, and comparisons, at random moments: make kills CASES=300 SEED=1
 	nice -n 10 $(BIN)/python -m tests.run.kills $(CASES) --seed $(SEED)
 	nice -n 10 $(BIN)/python -m tests.run.kills $(CASES) --seed $(SEED) --comparisons
+
+dist: $(VENV)/.runtime $(TOOLS)/.installed  ## build wheels and source archives into dist, check them, try them out
+	@$(BIN)/python tools/dist.py dist $(TOOLS)/bin/twine
 
 lock: $(TOOLS)/.installed  ## write the locks in requirements/ anew; UPGRADE=1 takes newer versions
 	$(TOOLS)/bin/python requirements/make_lock.py $(if $(UPGRADE),--upgrade)
