@@ -155,9 +155,9 @@ def pair_counts(
 
     ``missing`` are counts that were not released: they belong to no set.
 
-    ``truth`` may be a side that was read before, for several releases. Both are else dense arrays of one shape or scipy sparse matrices of one shape. Integers stay
-    int64, all else is float64. Counts that cannot be other than zero are to be left out of the
-    tables beforehand.
+    Both sides are dense arrays of one shape or scipy sparse matrices of one shape; ``truth`` may
+    also be a side that was read before, for several releases. Integers stay int64, all else is
+    float64. Counts that cannot be other than zero are to be left out of the tables beforehand.
     """
     exact, noisy = Side.read(truth, "truth"), Side.read(released, "released")
     if exact.shape != noisy.shape:

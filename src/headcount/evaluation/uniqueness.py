@@ -18,7 +18,6 @@ import polars as pl
 from headcount.evaluation._base import Metric, Truth, by_level
 from headcount.evaluation.answers import (
     EVERY_CELL,
-    EVERYONE,
     answers_to,
     asked_queries,
     attribute_of,
@@ -31,6 +30,8 @@ from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate import Query
 
+KNOWN = "what is known"
+"""The kind that combines all that an attacker knows."""
 FOUND = {
     "level": pl.String,
     "kind": pl.String,
@@ -60,9 +61,10 @@ class Uniqueness(Metric):
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Each kind at every level; a level of which nothing is published points nobody out."""
         release, schema = release.unweighted(), release.schema
-        queries = [one for one in asked_queries(schema, ()) if one.by]
+        queries = asked_queries(schema, ())
+        queries = [one for one in queries if one.by] or queries
         if known := schema.attacker.knows:
-            queries.append(Query("what is known", tuple(known)))
+            queries.append(Query(KNOWN, tuple(known)))
         rows = []
         for level in release.geography.levels:
             found = dict(answers_to(truth.counts, release, level, "all", queries))
@@ -161,7 +163,7 @@ class _PointedOut(Finding):
 
 
 def alone_by_attributes(table: pl.DataFrame, *, level: str) -> dict[str, Any]:
-    """All single attributes together at a level, or every cell where there is one attribute."""
-    rows = table.filter(pl.col("level") == level, ~pl.col("kind").is_in([EVERYONE, EVERY_CELL]))
+    """All single attributes together at a level; the total where there is no attribute."""
+    rows = table.filter(pl.col("level") == level, ~pl.col("kind").is_in([EVERY_CELL, KNOWN]))
     alone, claimed, right = (int(rows[key].sum()) for key in ("alone", "claimed", "right"))
     return {"alone": alone, "claimed": claimed, "right": right} | percentages(alone, claimed, right)
