@@ -10,13 +10,13 @@ import pytest
 
 import headcount as hc
 from headcount.comparison.answer import (
-    NOWHERE,
-    UNPUBLISHED,
-    CaseAnswer,
+    _NOWHERE,
+    _UNPUBLISHED,
+    _Answer,
+    _reach,
+    _sentences,
+    _usable_to,
     public_sentences,
-    reach,
-    sentences,
-    usable_to,
 )
 from headcount.comparison.methods import NONE
 from headcount.domain import CountsOf
@@ -30,10 +30,10 @@ from headcount.tabulate import Query
 LEVELS = ("whole", "town", "street")
 
 
-def made(case: str, *, usable: dict[str, str] | None = None, **more: object) -> CaseAnswer:
-    kinds = {"totals": "street", "sex": "town", "every cell": NOWHERE}
+def made(case: str, *, usable: dict[str, str] | None = None, **more: object) -> _Answer:
+    kinds = {"totals": "street", "sex": "town", "every cell": _NOWHERE}
     given = {"method": case, "epsilon": None, "found": 50.0, "right": 80.0, **more}
-    return CaseAnswer(case=case, usable=usable or kinds, **given)  # type: ignore[arg-type]
+    return _Answer(case=case, usable=usable or kinds, **given)  # type: ignore[arg-type]
 
 
 def kept(use: dict[str, str]) -> pl.DataFrame:
@@ -46,12 +46,12 @@ def kept(use: dict[str, str]) -> pl.DataFrame:
         ({"whole": "usable", "town": "usable", "street": "with care"}, "town"),
         ({"whole": "usable", "town": "not usable", "street": "usable"}, "whole"),
         ({"town": "usable"}, "town"),  # the whole is not published
-        ({"whole": "with care"}, NOWHERE),
-        ({}, UNPUBLISHED),
+        ({"whole": "with care"}, _NOWHERE),
+        ({}, _UNPUBLISHED),
     ],
 )
 def test_counts_are_usable_down_to_the_first_level_at_which_they_are_not(use, finest):
-    assert usable_to(kept(use), "sex", LEVELS) == finest
+    assert _usable_to(kept(use), "sex", LEVELS) == finest
 
 
 def test_usable_is_judged_by_mean_and_by_19_of_20_of_the_same_counts():
@@ -117,7 +117,7 @@ def test_sentences_say_how_far_down_at_which_risk_and_call_no_case_the_best():
         made("less noise", epsilon=4.0, usable={"totals": "street", "sex": "whole"}, found=30.0),
         made("rounded", usable={"totals": "street", "sex": "street"}, right=None, found=0.0),
     ]
-    said = sentences(found, LEVELS, CountsOf.PEOPLE)
+    said = _sentences(found, LEVELS, CountsOf.PEOPLE)
     assert said[1] == (
         "Totals: with a promise usable down to street (less noise: 30 % found, 80 % right); "
         "without one usable down to street (rounded: 0 % found)."
@@ -129,20 +129,20 @@ def test_sentences_say_how_far_down_at_which_risk_and_call_no_case_the_best():
 
 def test_what_no_case_keeps_and_what_each_gives_up_is_said():
     found = [
-        made("noise", epsilon=1.0, usable={"totals": NOWHERE}, gives_up=("is below 0",)),
-        made("keys", usable={"totals": UNPUBLISHED}, named=(60.0, 20.0)),
+        made("noise", epsilon=1.0, usable={"totals": _NOWHERE}, gives_up=("is below 0",)),
+        made("keys", usable={"totals": _UNPUBLISHED}, named=(60.0, 20.0)),
     ]
-    said = " ".join(sentences(found, LEVELS, CountsOf.PEOPLE))
+    said = " ".join(_sentences(found, LEVELS, CountsOf.PEOPLE))
     assert "Totals: with a promise usable nowhere; without one usable nowhere." in said
     assert "Given up: noise: is below 0." in said
     assert "rightly for 60 % (keys; a guess 20 %)" in said
 
 
 def test_of_many_attributes_the_weakest_stands_for_all():
-    usable = {"totals": "street", **dict.fromkeys("abcde", "town"), "every cell": NOWHERE}
+    usable = {"totals": "street", **dict.fromkeys("abcde", "town"), "every cell": _NOWHERE}
     one = made("noise", epsilon=1.0, usable={**usable, "d": "whole"})
-    assert reach(one, "a", LEVELS) == "whole"
-    said = sentences([one], LEVELS, CountsOf.PEOPLE)
+    assert _reach(one, "a", LEVELS) == "whole"
+    said = _sentences([one], LEVELS, CountsOf.PEOPLE)
     assert sum("Counts by" in sentence for sentence in said) == 2
     assert any(sentence.startswith("Counts by every attribute") for sentence in said)
 

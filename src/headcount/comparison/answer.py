@@ -20,11 +20,10 @@ from headcount.evaluation.answers import EVERY_CELL, EVERYONE
 from headcount.evaluation.tally import FINE, use_of
 from headcount.evaluation.uniqueness import alone_by_attributes, percentages
 
-TOTALS = "totals"
-NOWHERE, UNPUBLISHED = "nowhere", "not published"
-MOST_COLUMNS = 4
+_TOTALS = "totals"
+_NOWHERE, _UNPUBLISHED = "nowhere", "not published"
+_MOST_COLUMNS = 4
 """Attributes that have columns of their own; of more the weakest stands for all."""
-ATTRIBUTES = "attributes"
 
 
 def kept_table(
@@ -63,7 +62,7 @@ def kept_table(
         .with_columns(part=pl.when(pl.col("people") > 0).then(part).otherwise(float("inf")))
         .with_columns(
             use=pl.col("part").map_elements(use_of, return_dtype=pl.String),
-            kind=pl.col("attribute").replace({EVERYONE: TOTALS}),
+            kind=pl.col("attribute").replace({EVERYONE: _TOTALS}),
         )
         .select(
             *("case", "method", "level", "kind", "counts", "share"),
@@ -72,13 +71,21 @@ def kept_table(
     )
 
 
+def answered(
+    tables: Mapping[str, pl.DataFrame], levels: Sequence[str], counted: CountsOf
+) -> tuple[list[str], pl.DataFrame]:
+    """The answer in sentences, and what each case keeps and gives away as a table."""
+    found = _answers(tables, levels)
+    return _sentences(found, levels, counted), _answer_table(found)
+
+
 @dataclass(frozen=True, kw_only=True)
-class CaseAnswer:
+class _Answer:
     """What one case keeps, gives up and gives away.
 
     where
         usable     for each kind of counts the finest level down to which it is usable;
-                   ``NOWHERE``, or ``UNPUBLISHED``
+                   ``_NOWHERE``, or ``_UNPUBLISHED``
         epsilon    what it promises, in the unit of privacy of the comparison; None for nothing
         found      of people alone of their kind in the smallest places the part that a published 1
                    points out, in per cent
@@ -97,18 +104,18 @@ class CaseAnswer:
     gives_up: tuple[str, ...] = ()
 
 
-def kinds_of(kept: pl.DataFrame) -> list[str]:
+def _kinds_of(kept: pl.DataFrame) -> list[str]:
     """Kinds of counts: totals first, every cell last."""
     found = kept["kind"].unique(maintain_order=True).to_list()
-    return sorted(found, key=lambda kind: (kind == EVERY_CELL, kind != TOTALS))
+    return sorted(found, key=lambda kind: (kind == EVERY_CELL, kind != _TOTALS))
 
 
-def usable_to(kept: pl.DataFrame, kind: str, levels: Sequence[str]) -> str:
+def _usable_to(kept: pl.DataFrame, kind: str, levels: Sequence[str]) -> str:
     """The finest level down to which a case's counts of a kind are usable at every level."""
     use = dict(kept.filter(kind=kind).select("level", "use").iter_rows())
     if not use:
-        return UNPUBLISHED
-    best = NOWHERE
+        return _UNPUBLISHED
+    best = _NOWHERE
     for level in levels:
         if level not in use:
             continue
@@ -118,19 +125,19 @@ def usable_to(kept: pl.DataFrame, kind: str, levels: Sequence[str]) -> str:
     return best
 
 
-def answers(tables: Mapping[str, pl.DataFrame], levels: Sequence[str]) -> list[CaseAnswer]:
+def _answers(tables: Mapping[str, pl.DataFrame], levels: Sequence[str]) -> list[_Answer]:
     """What each case keeps and gives away, in the order of the cases."""
     kept, alone, attacks = tables["kept"], tables["alone"], tables["attacks"]
-    kinds = kinds_of(kept)
+    kinds = _kinds_of(kept)
     found = []
     for case, method, epsilon in tables["cases"].select("case", "method", "epsilon").iter_rows():
         own = kept.filter(case=case)
-        usable = {kind: usable_to(own, kind, levels) for kind in kinds}
+        usable = {kind: _usable_to(own, kind, levels) for kind in kinds}
         one = _alone(alone.filter(case=case), own, levels)
         named = attacks.filter(case=case, attack="reidentification", who="everybody")
         rates = named.select("right_percent", "guess_percent").rows()
         found.append(
-            CaseAnswer(
+            _Answer(
                 case=case,
                 method=method,
                 epsilon=epsilon,
@@ -180,7 +187,7 @@ def _gives_up(
         yield "places do not add up to larger ones"
 
 
-def answer_table(found: Sequence[CaseAnswer]) -> pl.DataFrame:
+def _answer_table(found: Sequence[_Answer]) -> pl.DataFrame:
     """A row for each case: down to where its counts are usable, and what it gives away."""
     kinds = list(found[0].usable) if found else []
     return pl.DataFrame(
@@ -208,7 +215,7 @@ def answer_table(found: Sequence[CaseAnswer]) -> pl.DataFrame:
     )
 
 
-def sentences(found: Sequence[CaseAnswer], levels: Sequence[str], counted: CountsOf) -> list[str]:
+def _sentences(found: Sequence[_Answer], levels: Sequence[str], counted: CountsOf) -> list[str]:
     """The answer in a few sentences; each case stands for itself, and none is called the best."""
     shown = [one for one in found if one.case != NONE]
     if not shown:
@@ -265,19 +272,19 @@ def public_sentences(
     return said
 
 
-def _few_kinds(found: Sequence[CaseAnswer]) -> list[str]:
+def _few_kinds(found: Sequence[_Answer]) -> list[str]:
     """Totals, attributes (the weakest for all where they are many), every cell."""
     kinds = list(found[0].usable)
-    single = [kind for kind in kinds if kind not in (TOTALS, EVERY_CELL)]
-    if len(single) <= MOST_COLUMNS:
+    single = [kind for kind in kinds if kind not in (_TOTALS, EVERY_CELL)]
+    if len(single) <= _MOST_COLUMNS:
         return kinds
     return [kind for kind in kinds if kind not in single[1:]]
 
 
-def reach(one: CaseAnswer, kind: str, levels: Sequence[str]) -> str:
+def _reach(one: _Answer, kind: str, levels: Sequence[str]) -> str:
     """The finest usable level of a kind; that of the weakest attribute where they are many."""
-    single = [name for name in one.usable if name not in (TOTALS, EVERY_CELL)]
-    if kind not in single or len(single) <= MOST_COLUMNS:
+    single = [name for name in one.usable if name not in (_TOTALS, EVERY_CELL)]
+    if kind not in single or len(single) <= _MOST_COLUMNS:
         return one.usable[kind]
     return min((one.usable[name] for name in single), key=lambda at: _depth(at, levels))
 
@@ -286,17 +293,17 @@ def _depth(level: str, levels: Sequence[str]) -> int:
     return levels.index(level) if level in levels else -1
 
 
-def kind_words(kind: str, found: Sequence[CaseAnswer]) -> str:
+def _kind_words(kind: str, found: Sequence[_Answer]) -> str:
     """A kind of counts as a sentence begins with it."""
-    if kind == TOTALS:
+    if kind == _TOTALS:
         return "Totals"
     if kind == EVERY_CELL:
         return "Counts by all attributes at once"
-    single = [name for name in found[0].usable if name not in (TOTALS, EVERY_CELL)]
-    return f"Counts by {kind}" if len(single) <= MOST_COLUMNS else "Counts by every attribute"
+    single = [name for name in found[0].usable if name not in (_TOTALS, EVERY_CELL)]
+    return f"Counts by {kind}" if len(single) <= _MOST_COLUMNS else "Counts by every attribute"
 
 
-def _about(kind: str, found: Sequence[CaseAnswer], levels: Sequence[str]) -> str:
+def _about(kind: str, found: Sequence[_Answer], levels: Sequence[str]) -> str:
     """How far down a kind of counts can be had, with a promise and without one."""
     sides = []
     for promised, words in ((True, "with a promise"), (False, "without one")):
@@ -304,19 +311,19 @@ def _about(kind: str, found: Sequence[CaseAnswer], levels: Sequence[str]) -> str
         if not those:
             continue
         deepest = max(
-            (reach(one, kind, levels) for one in those), key=lambda at: _depth(at, levels)
+            (_reach(one, kind, levels) for one in those), key=lambda at: _depth(at, levels)
         )
         if _depth(deepest, levels) < 0:
             sides.append(f"{words} usable nowhere")
             continue
-        best = [one for one in those if reach(one, kind, levels) == deepest]
+        best = [one for one in those if _reach(one, kind, levels) == deepest]
         sides.append(f"{words} usable down to {deepest} ({_with_risk(best)})")
-    return f"{kind_words(kind, found)}: {'; '.join(sides)}."
+    return f"{_kind_words(kind, found)}: {'; '.join(sides)}."
 
 
-def _with_risk(found: Sequence[CaseAnswer]) -> str:
+def _with_risk(found: Sequence[_Answer]) -> str:
     """Of each method the case that points out fewest people."""
-    least: dict[str, CaseAnswer] = {}
+    least: dict[str, _Answer] = {}
     for one in found:
         known = least.get(one.method)
         if known is None or (one.found or 0.0) < (known.found or 0.0):
@@ -324,7 +331,7 @@ def _with_risk(found: Sequence[CaseAnswer]) -> str:
     return "; ".join(map(_risk, least.values()))
 
 
-def _risk(one: CaseAnswer) -> str:
+def _risk(one: _Answer) -> str:
     """A case with what a published 1 gives away."""
     if one.found is None:
         return one.case
@@ -332,7 +339,7 @@ def _risk(one: CaseAnswer) -> str:
     return f"{one.case}: {_percent(one.found)} found{right}"
 
 
-def _about_naming(found: Sequence[CaseAnswer]) -> str:
+def _about_naming(found: Sequence[_Answer]) -> str:
     """What the attack that names people gets right beyond a guess."""
     known = [(one.case, *one.named) for one in found if one.named is not None]
     if not known:
@@ -346,16 +353,16 @@ def _about_naming(found: Sequence[CaseAnswer]) -> str:
     )
 
 
-def _given_up(found: Sequence[CaseAnswer]) -> str:
+def _given_up(found: Sequence[_Answer]) -> str:
     """Of each method what its middle case gives up."""
-    by: dict[str, list[CaseAnswer]] = {}
+    by: dict[str, list[_Answer]] = {}
     for one in found:
         by.setdefault(one.method, []).append(one)
     middle = [cases[len(cases) // 2] for cases in by.values()]
     return "; ".join(f"{one.case}: {', '.join(one.gives_up)}" for one in middle if one.gives_up)
 
 
-def _to_judge(found: Sequence[CaseAnswer], counted: CountsOf) -> str:
+def _to_judge(found: Sequence[_Answer], counted: CountsOf) -> str:
     """What no figure decides."""
     both = len({one.epsilon is not None for one in found}) == 2
     promise = (

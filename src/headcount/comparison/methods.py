@@ -22,7 +22,7 @@ from headcount.privacy.loss import ApproximateLoss, decimal
 from headcount.processes import gib, memory_limit
 from headcount.registry import MECHANISMS
 
-CALLED = {
+_CALLED = {
     "topdown": "TopDown",
     "geometric": "geometric noise",
     "sampling": "sample",
@@ -124,12 +124,12 @@ def offered(
     methods = settings.methods or (() if cases else settings.what.methods)
     for method in methods:
         for strength, make in _strengths(method, settings, domain, left_out):
-            called = CALLED.get(method, method)
+            called = _CALLED.get(method, method)
             add(f"{called}, {strength}" if strength else called, method, strength, make)
     if own is not None:
         chain = Chain.of(own).for_a_trial()
         add(
-            f"{CALLED.get(chain.called, chain.called)}, {OWN}",
+            f"{_CALLED.get(chain.called, chain.called)}, {OWN}",
             chain.called,
             OWN,
             partial(Chain.of, chain),

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from headcount.comparison.answer import answer_table, answers, kept_table, sentences
+from headcount.comparison.answer import answered, kept_table
 from headcount.comparison.cache import FRAMES, Frames, source_digest
 from headcount.comparison.cases import Case, Released, joined, run_cases
 from headcount.comparison.measures import EVERYBODY, Measuring
@@ -123,11 +123,9 @@ def run(
     frames = joined(made)
     left_out = [*offer.left_out, *refused]
     tables = _made_tables(frames, ways, promised, domain, left_out)
-    found = answers(tables, domain.geography.levels)
-    answered = answer_table(found)
-    more = answered.drop("method", "epsilon", "named_percent", "guess_percent")
+    said, found = answered(tables, domain.geography.levels, domain.counted)
+    more = found.drop("method", "epsilon", "named_percent", "guess_percent")
     memo = tables["memo"].join(more, on="case", how="left", maintain_order="left")
-    said = sentences(found, domain.geography.levels, domain.counted)
     answer = pl.DataFrame({"sentence": said}, schema={"sentence": pl.String})
     tables = {"answer": answer, **tables, "memo": memo}
     return Findings(

@@ -45,7 +45,7 @@ PAIRS_AT_ONCE = 1 << 22
 """Counts that are not zero, of both sides together, that are compared at once."""
 MOST_KEPT = 1 << 22
 """Answers of more counts that are not zero are worked out again: they would fill the memory."""
-MOST_KEPT_CELLS = 1 << 14
+_MOST_CELLS = 1 << 14
 """Of larger schemas what a query adds up is made anew for each release."""
 _KEPT: WeakKeyDictionary[Counts | Release, dict[Any, Any]] = WeakKeyDictionary()
 """By counts or release, for as long as somebody holds them."""
@@ -166,7 +166,7 @@ def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
 
 def possible_answer(query: Query, schema: Schema) -> Any:
     """What a query adds up, without the groups that nobody can be in; of small schemas kept."""
-    made = _kept_answer if schema.size <= MOST_KEPT_CELLS else _kept_answer.__wrapped__
+    made = _kept_answer if schema.size <= _MOST_CELLS else _kept_answer.__wrapped__
     return made(query, schema)
 
 

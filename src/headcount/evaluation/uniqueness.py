@@ -30,7 +30,7 @@ from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Column, Figure, KeyNumber
 from headcount.tabulate import Query
 
-KNOWN = "what is known"
+_KNOWN = "what is known"
 """The kind that combines all that an attacker knows."""
 FOUND = {
     "level": pl.String,
@@ -64,7 +64,7 @@ class Uniqueness(Metric):
         queries = asked_queries(schema, ())
         queries = [one for one in queries if one.by] or queries
         if known := schema.attacker.knows:
-            queries.append(Query(KNOWN, tuple(known)))
+            queries.append(Query(_KNOWN, tuple(known)))
         rows = []
         for level in release.geography.levels:
             found = dict(answers_to(truth.counts, release, level, "all", queries))
@@ -164,6 +164,6 @@ class _PointedOut(Finding):
 
 def alone_by_attributes(table: pl.DataFrame, *, level: str) -> dict[str, Any]:
     """All single attributes together at a level; the total where there is no attribute."""
-    rows = table.filter(pl.col("level") == level, ~pl.col("kind").is_in([EVERY_CELL, KNOWN]))
+    rows = table.filter(pl.col("level") == level, ~pl.col("kind").is_in([EVERY_CELL, _KNOWN]))
     alone, claimed, right = (int(rows[key].sum()) for key in ("alone", "claimed", "right"))
     return {"alone": alone, "claimed": claimed, "right": right} | percentages(alone, claimed, right)
