@@ -151,4 +151,4 @@ def test_four_commands_and_no_edit_lead_from_a_clone_to_a_comparison(tmp_path: P
         assert done.returncode == 0, done.stderr
     for report in ("internal", "publish"):
         page = tmp_path / "comparisons" / "people" / report / "report.html"
-        assert "topdown, epsilon 1" in page.read_text(encoding="utf-8")
+        assert "TopDown, epsilon 1" in page.read_text(encoding="utf-8")

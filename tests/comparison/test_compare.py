@@ -111,7 +111,9 @@ def test_the_quick_preset_tries_every_method_that_fits_and_says_why_others_do_no
     found = offered(Settings(), domain())
     names = [way.name for way in found.ways]
     assert names[0] == NONE
-    assert {"topdown, epsilon 0.1", "geometric, epsilon 4", "sampling, 50 % of people"} <= {*names}
+    assert {"TopDown, epsilon 0.1", "geometric noise, epsilon 4", "sample, 50 % of people"} <= {
+        *names
+    }
     reasons = {one.name: one.why for one in found.left_out}
     assert "who lives with whom is not known" in reasons["swapping"]
     tried = {way.method for way in found.ways} | {*reasons}
@@ -138,8 +140,8 @@ def test_a_method_whose_tables_do_not_fit_the_machine_is_left_out_with_the_reaso
 def test_methods_that_change_tables_are_tried_at_the_strengths_of_the_preset():
     found = offered(Settings(methods=("cell-key", "rounding")), domain())
     assert [way.name for way in found.ways[1:]] == [
-        "cell-key, at most 2, variance 1",
-        "cell-key, at most 5, variance 3",
+        "cell keys, at most 2, variance 1",
+        "cell keys, at most 5, variance 3",
         "rounding, to multiples of 3",
         "rounding, to multiples of 5",
     ]
@@ -147,17 +149,18 @@ def test_methods_that_change_tables_are_tried_at_the_strengths_of_the_preset():
 
 def test_settings_that_a_method_keeps_secret_are_not_among_its_words():
     chain = Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4))
-    told = _settings_words(chain.on(domain()))
-    assert told == "CellKey(tables={'t': ('sex',)})"
+    design = chain.on(domain())
+    assert _settings_words(design, to_publish=True) == "cell-key: the settings are kept secret"
+    assert _settings_words(design) == 'cell-key: tables = [["t", ["sex"]]], maximum = 4'
 
 
 def test_the_config_own_mechanism_is_one_of_the_cases_once():
     same = Geometric(epsilon=Fraction(1))
     found = offered(quick(methods=("geometric",)), domain(), own=same)
-    assert [way.name for way in found.ways] == [NONE, "geometric, epsilon 1"]
-    assert found.own == "geometric, epsilon 1"
+    assert [way.name for way in found.ways] == [NONE, "geometric noise, epsilon 1"]
+    assert found.own == "geometric noise, epsilon 1"
     other = offered(quick(methods=("geometric",)), domain(), own=Geometric(epsilon=Fraction(3)))
-    assert other.own == "geometric, as configured"
+    assert other.own == "geometric noise, as configured"
 
 
 def test_cases_that_differ_in_costs_alone_are_two():
@@ -306,7 +309,7 @@ def test_errors_are_those_of_the_shipped_metric_on_the_same_releases(town):
         found = Error().compute(one.release, one.truth).table.filter(level="tract", query="total")
         wanted.append(found["mean_absolute"].item())
     errors = table(town, "errors").filter(
-        case="geometric, epsilon 1", level="tract", attribute="everyone", band="all sizes"
+        case="geometric noise, epsilon 1", level="tract", attribute="everyone", band="all sizes"
     )
     assert errors["error"].item() == pytest.approx(sum(wanted) / 2)
     assert errors["replicates"].item() == 2
@@ -328,10 +331,10 @@ def test_the_reference_has_no_error_and_the_memo_has_a_row_for_each_case(town):
     memo = table(town, "memo")
     assert memo["case"].to_list() == [
         NONE,
-        "geometric, epsilon 1",
-        "sampling, 10 % of people",
-        "sampling, 50 % of people",
-        "topdown, as configured",
+        "geometric noise, epsilon 1",
+        "sample, 10 % of people",
+        "sample, 50 % of people",
+        "TopDown, as configured",
     ]
     assert memo.filter(case=NONE)["leaf_percent"].item() == 0
     assert (memo.filter(pl.col("case") != NONE)["leaf_percent"] > 0).all()
@@ -555,7 +558,7 @@ def test_of_units_with_shares_of_their_own_the_widest_noise_is_predicted():
 
 
 def test_predicted_errors_are_the_reach_of_the_noise(town):
-    predicted = table(town, "predicted", half="publish").filter(case="geometric, epsilon 1")
+    predicted = table(town, "predicted", half="publish").filter(case="geometric noise, epsilon 1")
     from headcount.noise import TwoSidedGeometric
     from headcount.noise.laws import reach
 
@@ -748,7 +751,8 @@ def test_the_command_prints_both_reports_and_the_errors(tmp_path, monkeypatch):
     words = ["compare", "config.toml", "--methods", "geometric", "--epsilon", "0.5,1"]
     done = CliRunner().invoke(app, [*words, "--replicates", "1"])
     assert done.exit_code == 0, done.output
-    assert "geometric, epsilon 0.5" in done.output
+    assert "geometric noise," in done.output
+    assert "For you to judge: which of these counts are needed" in " ".join(done.output.split())
     assert "comparisons/config/internal/report.html (confidential" in done.output
     assert "comparisons/config/publish/report.html" in done.output
     assert CONFIDENTIAL_BANNER in done.output

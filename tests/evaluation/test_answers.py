@@ -7,7 +7,7 @@ import pytest
 
 from headcount.domain import Domain
 from headcount.evaluation import answers
-from headcount.evaluation.answers import _counts_at, possible_groups, true_answers
+from headcount.evaluation.answers import counts_at, possible_groups, true_answers
 from headcount.geography import regular
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
@@ -41,7 +41,7 @@ def test_kept_answers_are_plain_sums_and_made_once():
             found = true_answers(counts, level, query, schema)
             assert found.toarray().tolist() == wanted.tolist()
             assert true_answers(counts, level, query, schema) is found
-        assert _counts_at(counts, level) is _counts_at(counts, level)
+        assert counts_at(counts, level) is counts_at(counts, level)
 
 
 def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
@@ -51,7 +51,7 @@ def test_large_answers_are_not_kept(monkeypatch: pytest.MonkeyPatch):
     first, again = (true_answers(counts, top, TOTAL, counts.schema) for _ in range(2))
     assert first is not again
     assert first.toarray().tolist() == again.toarray().tolist()
-    assert _counts_at(counts, top) is not _counts_at(counts, top)
+    assert counts_at(counts, top) is not counts_at(counts, top)
 
 
 def test_nothing_is_kept_of_counts_that_nobody_holds():

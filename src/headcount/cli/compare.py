@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,16 +22,16 @@ DEMO = Path(__file__).with_name("demo.toml")
 """What the demo compares."""
 
 MEMO = {
-    "case": "case",
-    "guarantee": "guarantee",
-    "leaf_percent": "smallest places, %",
-    "above_percent": "one level up, %",
-    "worst_percent": "worst group, %",
+    "alone_found_percent": "found, %",
+    "alone_right_percent": "a 1 is right, %",
+    "found_percent": "named, %",
+    "guess_percent": "a guess, %",
     "withheld_people_percent": "withheld, %",
-    "found_percent": "attack right, %",
-    "guess_percent": "guess right, %",
 }
-"""What of the memo a terminal shows, in short words."""
+"""What of the memo a terminal shows beside the case and what is usable, in short words."""
+USABLE = "usable: "
+WIDEST = 100
+"""Columns of a sentence: longer lines are hard to read."""
 
 
 def compare(
@@ -120,26 +122,45 @@ def compare(
                 "report": done.internal,
                 "publish": done.publish,
                 "confidential": not done.public,
+                "answer": _answer(done),
                 "memo": _memo(done),
             }
         )
         return
     if not quiet:
-        _show_memo(done)
+        _show_answer(done)
     typer.echo(f"report:     {done.internal}{'' if done.public else ' (confidential)'}")
     typer.echo(f"to publish: {done.publish}")
 
 
-def _show_memo(done: ComparedRun, *, without: tuple[str, ...] = ()) -> None:
-    """The memo's table, shortened for a terminal: what each case costs and gives away."""
+def _show_answer(done: ComparedRun) -> None:
+    """The answer in sentences, and the memo's table, shortened for a terminal."""
+    from polars import selectors as cs
+
     from headcount.report.model import CONFIDENTIAL_BANNER
 
     if not done.public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
-    memo = _memo(done).select(list(MEMO))
+    width = min(get_terminal_size().columns, WIDEST)
+    for sentence in _answer(done):
+        typer.echo(fill(sentence, width, initial_indent="- ", subsequent_indent="  "))
+    memo = _memo(done)
+    usable = {name: name.removeprefix(USABLE) for name in memo.columns if name.startswith(USABLE)}
+    memo = memo.select("case", *usable, *MEMO)
     empty = [one.name for one in memo if one.null_count() == memo.height]
-    memo = memo.drop({*empty, *without}).rename(MEMO, strict=False)
-    show_table(memo, title="how far off totals are, and what an attacker gets right")
+    memo = (
+        memo.with_columns(cs.float().round_sig_figs(2))
+        .drop(empty)
+        .rename(usable | MEMO, strict=False)
+    )
+    show_table(memo, title="down to which places counts are usable, and what is given away")
+
+
+def _answer(done: ComparedRun) -> list[str]:
+    import polars as pl
+
+    answer = pl.read_csv(done.internal.parent / "tables" / "answer.csv", glob=False)
+    return answer["sentence"].to_list()
 
 
 def _memo(done: ComparedRun) -> pl.DataFrame:
@@ -174,7 +195,7 @@ def demo(
     if quiet:
         typer.echo(f"report: {done.internal}")
         return
-    _show_memo(done, without=("guarantee", "guess_percent"))
+    _show_answer(done)
     typer.echo(f"Change {config} and give it to headcount compare, or put your own people into it.")
     typer.echo(f"Done. Open the report in a browser:\n  {done.internal.resolve()}")
 

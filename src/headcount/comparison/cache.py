@@ -228,6 +228,7 @@ def _imports(source: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@cache
 def _file(module: str, homes: Homes) -> Path | None:
     """The file of a module of ours, or None: another library's, or a name in a module."""
     root, *parts = module.split(".")

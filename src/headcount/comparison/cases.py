@@ -7,6 +7,7 @@ or plain functions where a paper measures something of its own.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ from headcount.release import Release
 from headcount.tabulate import Tabulated
 from headcount.typed import shaping
 
+_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -147,8 +149,12 @@ def run_cases(
     """
     cache, engine = work.cache, work.engine
 
+    numbers = {case.name: number for number, case in enumerate(cases, start=1)}
+
     def made(piece: tuple[Case, range]) -> T:
         case, runs = piece
+        if runs[:1] == case.runs[:1]:
+            _log.info("%s: %s (%d of %d)", what, case.name, numbers[case.name], len(cases))
 
         def make() -> T:
             people = data(case) if callable(data) else data

@@ -31,6 +31,7 @@ from headcount.evaluation.segregation import Segregation
 from headcount.evaluation.suppressed import withheld_frame
 from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
 from headcount.evaluation.tally import CellSet
+from headcount.evaluation.uniqueness import FOUND, Uniqueness
 from headcount.privacy import UnitOfPrivacy
 from headcount.release import Release, TablesRelease
 from headcount.release.readers_estimate import ReadersEstimate, can_be_estimated
@@ -125,8 +126,8 @@ class Measuring:
     def measured(self, made: Iterator[Released], engine: Engine) -> Frames:
         """Everything about the releases of one case.
 
-        Errors and changes of tables are taken of each; attacks, segregation, rates and audit
-        of the first.
+        Errors and changes of tables are taken of each; attacks, people pointed out, segregation,
+        rates and audit of the first.
         """
         rows: dict[str, list[pl.DataFrame]] = {}
         for one in made:
@@ -161,6 +162,7 @@ class Measuring:
             "segregation": self._metric(
                 one, Segregation(), SEGREGATION, reasons, lambda table: table.select(*SEGREGATION)
             ),
+            "alone": self._metric(one, Uniqueness(), FOUND, reasons, lambda table: table),
             "rates": self._metric(one, Rates(), RATES, reasons, lambda table: table.select(*RATES)),
             "audit": self._audit(one, reasons),
             "cell_deltas": cell_deltas_frame(one.truth.chain()),

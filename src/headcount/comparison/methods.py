@@ -22,6 +22,13 @@ from headcount.privacy.loss import ApproximateLoss, decimal
 from headcount.processes import gib, memory_limit
 from headcount.registry import MECHANISMS
 
+_CALLED = {
+    "topdown": "TopDown",
+    "geometric": "geometric noise",
+    "sampling": "sample",
+    "cell-key": "cell keys",
+}
+"""What a case of a method is called where its name in a config is none for people."""
 NONE = "no protection"
 OWN = "as configured"
 _NEIGHBOURS = ("count_housemates", "largest_household")
@@ -119,10 +126,16 @@ def offered(
     methods = settings.methods or (() if cases else settings.what.methods)
     for method in methods:
         for strength, make in _strengths(method, settings, domain, left_out):
-            add(f"{method}, {strength}" if strength else method, method, strength, make)
+            called = _CALLED.get(method, method)
+            add(f"{called}, {strength}" if strength else called, method, strength, make)
     if own is not None:
         chain = Chain.of(own).for_a_trial()
-        add(f"{chain.called}, {OWN}", chain.called, OWN, partial(Chain.of, chain))
+        add(
+            f"{_CALLED.get(chain.called, chain.called)}, {OWN}",
+            chain.called,
+            OWN,
+            partial(Chain.of, chain),
+        )
     same = [way.name for way in made.values() if own and way.mechanism == chain]
     return Offered(ways=tuple(made.values()), left_out=tuple(left_out), own="".join(same))
 

@@ -32,12 +32,19 @@ def facts(found: Findings) -> dict[str, Any]:
         "unit": found.facts["domain"].unit.phrase,
         "read_off": list(found.facts["domain"].read_off),
         "cases": found.tables["cases"].height,
+        "first_counts": _first_counts(found),
         "confidential": found.confidential,
         "audited_units": AUDITED_UNITS,
         "most_curves": MOST_CURVES,
         "steps": [f"{step:g}" for step in HEAT_STEPS],
     }
     return general | _highlights(found) if "memo" in found.tables else general
+
+
+def _first_counts(found: Findings) -> str:
+    """The counts that a figure shows first: of an attribute, which no method keeps by design."""
+    names = found.facts["domain"].schema.names
+    return f"by {names[0]}" if names else "totals"
 
 
 def _everyone(counted: CountsOf) -> str:
@@ -52,13 +59,9 @@ def _named(group: pl.Expr, found: Findings) -> pl.Expr:
 
 def _highlights(found: Findings) -> dict[str, Any]:
     memo = found.tables["memo"]
-    scored = memo.filter(pl.col("leaf_percent").is_not_null())
-    kept = scored.filter(pl.col("epsilon").is_not_null()).sort("leaf_percent")
     own = memo.filter(case=found.facts["own"])
     return {
         "own_row": own.row(0, named=True) if own.height else None,
-        "least": kept.row(0, named=True) if kept.height else None,
-        "most": kept.row(-1, named=True) if kept.height else None,
         "refuted": found.tables["audit"].filter(refuted=True)["case"].to_list(),
         "audits": found.tables["audit"].height,
         "attacks": found.tables["attacks"]["attack"].unique(maintain_order=True).to_list(),
@@ -315,10 +318,18 @@ def _memo(found: Findings) -> pl.DataFrame:
     )
 
 
-def _memo_columns(found: Findings) -> list[str]:
+def _memo_columns(found: Findings) -> list[Any]:
     """What only some comparisons have: a column in which nothing stands is left out."""
     memo = found.tables["memo"]
-    columns = ["lost_people"]
+    columns: list[Any] = ["case", "promise"]
+    columns += [
+        {"key": name, "label": name.removeprefix("usable: "), "unit": "usable down to"}
+        for name in memo.columns
+        if name.startswith("usable: ")
+    ]
+    columns += ["alone_found_percent", "alone_right_percent"]
+    columns += ["counts_percent", "counts_error", "worst_percent", "worst"]
+    columns += ["lost_people"] if memo["lost_people"].drop_nulls().len() else []
     columns += ["negative_cells"] if (memo["negative_cells"].fill_null(0) > 0).any() else []
     optional = {
         "withheld_people_percent": ["withheld_people_percent"],

@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from headcount.comparison.answer import answered, kept_table
 from headcount.comparison.cache import FRAMES, Frames, source_digest
 from headcount.comparison.cases import Case, Released, joined, run_cases
 from headcount.comparison.measures import EVERYBODY, Measuring
@@ -107,7 +108,7 @@ def run(
     def reduce(made: Iterator[Released]) -> Frames:
         return measuring.measured(made, engine)
 
-    found = run_cases(
+    made = run_cases(
         cases,
         reduce,
         data=data,
@@ -119,9 +120,14 @@ def run(
         codec=FRAMES,
         join=joined,
     )
-    frames = joined(found)
+    frames = joined(made)
     left_out = [*offer.left_out, *refused]
     tables = _made_tables(frames, ways, promised, domain, left_out)
+    said, found = answered(tables, domain.geography.levels, domain.counted)
+    more = found.drop("method", "epsilon", "named_percent", "guess_percent")
+    memo = tables["memo"].join(more, on="case", how="left", maintain_order="left")
+    answer = pl.DataFrame({"sentence": said}, schema={"sentence": pl.String})
+    tables = {"answer": answer, **tables, "memo": memo}
     return Findings(
         settings=settings,
         tables=tables,
@@ -130,6 +136,7 @@ def run(
             "domain": domain,
             "ways": ways,
             "own": offer.own,
+            "answer": said,
             "left_out": left_out,
             "replicates": replicates,
             "few": settings.replicates is None and replicates == settings.what.fewer,
@@ -210,6 +217,8 @@ def _made_tables(
             levels=domain.geography.levels,
         ),
         "cases": cases,
+        "kept": kept_table(places, frames["spread"], cases, ALL_SIZES),
+        "alone": frames["alone"].drop("replicate"),
         "errors": places,
         "errors_by_count": _errors_by_count(frames["by_count"], cases),
         "spread": frames["spread"],
@@ -233,7 +242,9 @@ def _made_tables(
     }
 
 
-def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame:
+def case_table(
+    ways: Sequence[Way], promised: Mapping[str, Any], *, to_publish: bool = False
+) -> pl.DataFrame:
     """A row for each case: its method, its strength, and what it promises."""
     return pl.DataFrame(
         [
@@ -243,7 +254,7 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
                 "strength": way.strength,
                 "guarantee": promised[way.name].words,
                 "epsilon": promised[way.name].epsilon,
-                "settings": _settings_words(way.design),
+                "settings": _settings_words(way.design, to_publish=to_publish),
             }
             for way in ways
         ],
@@ -251,16 +262,18 @@ def case_table(ways: Sequence[Way], promised: Mapping[str, Any]) -> pl.DataFrame
     )
 
 
-def _settings_words(design: ChainDesign) -> str:
-    """The steps of a chain with their keys, as a config has them."""
+def _settings_words(design: ChainDesign, *, to_publish: bool = False) -> str:
+    """The steps of a chain with their keys, as a config has them; defaults go without saying."""
     said, last = [], design.last
     for part in design.chain.parts:
-        if part is last.method and last.secret_settings:
-            said.append(last.public_text)
+        if to_publish and part is last.method and last.secret_settings:
+            said.append(f"{part.called}: the settings are kept secret")
             continue
-        shown = shaping(part, secret=False)
+        shown = shaping(part, secret=not to_publish)
         keys = [f"{key} = {json.dumps(value)}" for key, value in shown.items()]
-        said.append(f"{part.called}: {', '.join(keys)}" if keys else part.called)
+        said.append(
+            f"{part.called}: {', '.join(keys)}" if keys else f"{part.called}, as by default"
+        )
     return "; then ".join(said)
 
 
@@ -433,9 +446,27 @@ def _memo_table(
     audit: pl.DataFrame,
     levels: Sequence[str],
 ) -> pl.DataFrame:
-    """One row a case: what it promises, what it costs where people live, and what it gives away."""
+    """One row a case: what it promises, what it costs where people live, and what it gives away.
+
+    ``counts_percent`` is the error of all counts that a case publishes of the smallest places, of
+    totals, attributes and cells alike; ``leaf_percent`` that of totals alone.
+    """
     leaf, above = levels[-1], levels[-2] if len(levels) > 1 else levels[-1]
     totals = places.filter(attribute=EVERYONE, band=ALL_SIZES)
+    every = (
+        places.filter(band=ALL_SIZES)
+        .with_columns(absolute=pl.col("error") * pl.col("counts"))
+        .group_by("case", "level", maintain_order=True)
+        .agg(pl.col("absolute", "people", "counts").sum())
+        .with_columns(
+            percent=100 * pl.col("absolute") / pl.col("people"),
+            error=pl.col("absolute") / pl.col("counts"),
+        )
+    )
+    every_leaf = every.filter(level=leaf).select(
+        "case", counts_percent="percent", counts_error="error"
+    )
+    every_above = every.filter(level=above).select("case", above_counts_percent="percent")
     at_leaf = totals.filter(level=leaf).select(
         "case", leaf_error="error", leaf_percent="percent", leaf_se="percent_se"
     )
@@ -453,6 +484,6 @@ def _memo_table(
     named = attacks.filter(attack="reidentification", who=EVERYBODY)
     named = named.select("case", found_percent="right_percent", guess_percent="guess_percent")
     memo = cases.drop("settings")
-    for more in (at_leaf, at_above, worst, missing, found, named):
+    for more in (every_leaf, every_above, at_leaf, at_above, worst, missing, found, named):
         memo = memo.join(more, on="case", how="left", maintain_order="left")
     return memo

@@ -8,10 +8,11 @@ release of counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +25,7 @@ from headcount.evaluation.tally import (
     SUMS,
     CellSet,
     CountPairs,
+    Side,
     band_bounds,
     pair_counts,
     sums_by,
@@ -38,12 +40,16 @@ from headcount.schema import Schema
 from headcount.tabulate import CELLS, TOTAL, Counts, Query, every_cell
 from headcount.tabulate.published import TableCells
 
+T = TypeVar("T")
+
 PAIRS_AT_ONCE = 1 << 22
 """Counts that are not zero, of both sides together, that are compared at once."""
 MOST_KEPT = 1 << 22
 """Answers of more counts that are not zero are worked out again: they would fill the memory."""
-_KEPT: WeakKeyDictionary[Counts, dict[Any, Any]] = WeakKeyDictionary()
-"""By counts, for as long as somebody holds them."""
+_MOST_CELLS = 1 << 14
+"""Of larger schemas what a query adds up is made anew for each release."""
+_KEPT: WeakKeyDictionary[Counts | Release, dict[Any, Any]] = WeakKeyDictionary()
+"""By counts or release, for as long as somebody holds them."""
 
 
 def _answers(
@@ -54,7 +60,7 @@ def _answers(
     ``only`` are the names of the queries that are wanted; all if empty. Tables give the answers
     that they publish.
     """
-    yield from answers_to(counts, release, level, cells, _queries(release.schema, only))
+    yield from answers_to(counts, release, level, cells, asked_queries(release.schema, only))
 
 
 def answers_to(
@@ -74,7 +80,7 @@ def answers_to(
     for query in queries:
         answer = possible_answer(query, schema)
         gone = None if missing is None else (missing @ answer) > 0
-        exact = true_answers(counts, level, query, schema)
+        exact = true_side(counts, level, query, schema)
         yield query, _pairs(exact, released, answer, cells, clipped, missing=gone)
 
 
@@ -89,12 +95,12 @@ def tallied_answers(
     if told or release.as_counts().missing_at(level) is not None:
         yield from _answers(counts, release, level, cells, only=only)
         return
-    truth, table = _counts_at(counts, level).matrix, release.table(level)
+    truth, table = counts_at(counts, level).matrix, release.table(level)
     if len(runs := _runs(truth, table)) < 2:
         yield from _answers(counts, release, level, cells, only=only)
         return
     clipped = release.clipped_after_summing
-    for query in _queries(release.schema, only):
+    for query in asked_queries(release.schema, only):
         answer = possible_answer(query, release.schema)
         pieces = (
             _pairs(truth[some] @ answer, table[some], answer, cells, clipped) for some in runs
@@ -102,7 +108,7 @@ def tallied_answers(
         yield query, tally(pieces, cells, by_column=len(query.by) == 1)
 
 
-def _queries(schema: Schema, only: Sequence[str]) -> list[Query]:
+def asked_queries(schema: Schema, only: Sequence[str]) -> list[Query]:
     """The total, each attribute, every cell; or those of them that are named."""
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
@@ -137,17 +143,25 @@ def _runs(truth: Any, released: LevelTable) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def _counts_at(counts: Counts, level: str) -> Counts:
+def kept(
+    made_of: Counts | Release, key: Any, make: Callable[[], T], *, size: Callable[[T], int]
+) -> T:
+    """What is made of true counts, or of a release: made once if it is not too large."""
+    known = _KEPT.setdefault(made_of, {})
+    if key in known:
+        found: T = known[key]
+        return found
+    made = make()
+    if size(made) <= MOST_KEPT:
+        known[key] = made
+    return made
+
+
+def counts_at(counts: Counts, level: str) -> Counts:
     """``counts.at(level)``, kept."""
     if level == counts.level:
         return counts
-    kept = _KEPT.setdefault(counts, {})
-    found: Counts | None = kept.get(level)
-    if found is None:
-        found = counts.at(level)
-        if found.matrix.nnz <= MOST_KEPT:
-            kept[level] = found
-    return found
+    return kept(counts, level, lambda: counts.at(level), size=lambda made: made.matrix.nnz)
 
 
 def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
@@ -156,7 +170,13 @@ def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
 
 
 def possible_answer(query: Query, schema: Schema) -> Any:
-    """What a query adds up, without the groups that nobody can be in."""
+    """What a query adds up, without the groups that nobody can be in; of small schemas kept."""
+    made = _kept_answer if schema.size <= _MOST_CELLS else _kept_answer.__wrapped__
+    return made(query, schema)
+
+
+@lru_cache(maxsize=64)
+def _kept_answer(query: Query, schema: Schema) -> Any:
     return query.matrix(schema)[:, possible_groups(query, schema)]
 
 
@@ -168,13 +188,22 @@ def group_names(query: Query, schema: Schema) -> list[str]:
 
 def true_answers(counts: Counts, level: str, query: Query, schema: Schema) -> Any:
     """The exact answers to a query at a level, groups that nobody can be in left out; kept."""
-    kept = _KEPT.setdefault(counts, {})
-    key = (level, query, schema)
-    if (found := kept.get(key)) is None:
-        found = _counts_at(counts, level).matrix @ possible_answer(query, schema)
-        if found.nnz <= MOST_KEPT:
-            kept[key] = found
-    return found
+    return kept(
+        counts,
+        (level, query, schema),
+        lambda: counts_at(counts, level).matrix @ possible_answer(query, schema),
+        size=lambda made: int(made.nnz),
+    )
+
+
+def true_side(counts: Counts, level: str, query: Query, schema: Schema) -> Side:
+    """The exact answers as one side of pairs; kept."""
+    return kept(
+        counts,
+        (level, query, schema, Side),
+        lambda: Side.read(true_answers(counts, level, query, schema), "truth"),
+        size=lambda made: made.cells.size,
+    )
 
 
 def published_answers(
@@ -197,7 +226,7 @@ def published_answers(
         yield (
             query,
             pair_counts(
-                true_answers(counts, level, query, release.schema),
+                true_side(counts, level, query, release.schema),
                 value[:, columns],
                 cells=cells,
                 missing=withheld[:, columns],
@@ -336,11 +365,11 @@ def break_down(
     schema, geography = release.schema, release.geography
     places, sizes, spread, largest = [], [], [], []
     for level in geography.levels:
-        band = np.searchsorted(edges, _counts_at(counts, level).totals(), side="right")
+        band = np.searchsorted(edges, counts_at(counts, level).totals(), side="right")
         for query, pairs in _answers(counts, release, level, cells):
             if not pairs.n:
                 continue
-            attribute = _attribute_of(query)
+            attribute = attribute_of(query)
             # All cells are one group, because they are too many.
             names = group_names(query, schema) if len(query.by) == 1 else [attribute]
             about = {"level": level, "attribute": attribute}
@@ -370,7 +399,7 @@ def break_down(
     )
 
 
-def _attribute_of(query: Query) -> str:
+def attribute_of(query: Query) -> str:
     """What tells the groups of a query apart."""
     if query.name == CELLS:
         return EVERY_CELL

@@ -15,9 +15,9 @@ a unit. All lie between 0 and 1; units where nobody lives add nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -34,11 +34,12 @@ from headcount.evaluation._base import (
 )
 from headcount.evaluation.answers import (
     group_names,
+    kept,
     possible_answer,
     published_answers,
-    true_answers,
+    true_side,
 )
-from headcount.evaluation.tally import CountPairs, pair_counts
+from headcount.evaluation.tally import CountPairs, pair_counts, quantile_of
 from headcount.fields import AtLeast0, AtLeast1
 from headcount.processes import Progress, silent
 from headcount.release import Release, TablesRelease
@@ -154,7 +155,7 @@ class Segregation(Metric):
                 pairs = answered(truth.counts, release, level, Query(name, (name,)))
                 if pairs is None:
                     continue
-                rows += self._rows(pairs, release, level, name)
+                rows += self._rows(truth.counts, pairs, release, level, name)
         if not rows:
             raise NotFeasible(
                 "no place has groups large enough, or no table publishes all groups of an attribute"
@@ -168,19 +169,26 @@ class Segregation(Metric):
         )
 
     def _rows(
-        self, pairs: CountPairs, release: Release, level: str, attribute: str
+        self, counts: Counts, pairs: CountPairs, release: Release, level: str, attribute: str
     ) -> Iterator[dict[str, str | int | float | None]]:
         """Rows of one attribute: each level above, each group, each index."""
         geography = release.geography
         names = group_names(Query(attribute, (attribute,)), release.schema)
         exact, made = _both_sides(pairs)
-        kept = exact.sum_of(range(len(names))) >= self.least_in_unit
-        sides = exact.only(kept), made.only(kept)
+        enough = exact.sum_of(range(len(names))) >= self.least_in_unit
+        sides = exact.only(enough), made.only(enough)
         for within in geography.levels[: geography.depth(level)]:
             inside = Inside(geography.ancestors(within, of=level), geography.size(within))
             lived_in = inside.sums(sides[0].sum_of(range(len(names)))) > 0
-            for group, chosen, found in self._found(sides, names, inside):
-                for index, true, released in found:
+            about = (self, release.schema, level, within, attribute)
+
+            def true(
+                group: str, make: Callable[[], _Exact], about: tuple[object, ...] = about
+            ) -> _Exact:
+                return kept(counts, (*about, group), make, size=lambda made: made[0].size)
+
+            for group, chosen, found in self._found(sides, names, inside, true):
+                for index, exactly, released in found:
                     yield {
                         "level": level,
                         "within": within,
@@ -189,28 +197,39 @@ class Segregation(Metric):
                         "index": index,
                         "too_small": int((lived_in & ~chosen).sum()),
                         "places": int(chosen.sum()),
-                        **compared(true[chosen], released[chosen]),
+                        **compared(exactly[chosen], released[chosen]),
                     }
 
     def _found(
-        self, sides: tuple[_Side, _Side], names: Sequence[str], inside: Inside
+        self, sides: tuple[_Side, _Side], names: Sequence[str], inside: Inside, true: _KeptTrue
     ) -> Iterator[tuple[str, Flags, list[tuple[str, Floats, Floats]]]]:
         """Each group, the places that have an index of it, and each index on both sides."""
         if self.group:
-            yield from self._one(sides, names, inside, [n for n in names if n in self.group])
+            some = [n for n in names if n in self.group]
+            yield from self._one(sides, names, inside, some, true)
             return
-        true, released = (
-            entropy_index([one.sum_of([n]) for n in range(len(names))], inside) for one in sides
-        )
-        people = inside.sums(sides[0].sum_of(range(len(names))))
-        chosen = (people >= self.least_in_group) & ~np.isnan(true)
+
+        def mixed(one: _Side) -> Floats:
+            return entropy_index([one.sum_of([n]) for n in range(len(names))], inside)
+
+        def of_truth() -> _Exact:
+            people = inside.sums(sides[0].sum_of(range(len(names))))
+            index = mixed(sides[0])
+            return (people >= self.least_in_group) & ~np.isnan(index), {ENTROPY: index}
+
+        chosen, exact = true("", of_truth)
         if chosen.any():
-            yield EVERY_GROUP, chosen, [(ENTROPY, true, released)]
+            yield EVERY_GROUP, chosen, [(ENTROPY, exact[ENTROPY], mixed(sides[1]))]
         for name in names:
-            yield from self._one(sides, names, inside, [name])
+            yield from self._one(sides, names, inside, [name], true)
 
     def _one(
-        self, sides: tuple[_Side, _Side], names: Sequence[str], inside: Inside, group: Sequence[str]
+        self,
+        sides: tuple[_Side, _Side],
+        names: Sequence[str],
+        inside: Inside,
+        group: Sequence[str],
+        true: _KeptTrue,
     ) -> Iterator[tuple[str, Flags, list[tuple[str, Floats, Floats]]]]:
         """One group, set against others; nothing where no place has enough of both."""
         first = [number for number, name in enumerate(names) if name in group]
@@ -219,17 +238,29 @@ class Segregation(Metric):
             for number, name in enumerate(names)
             if (name in self.against if self.against else number not in first)
         ]
-        people = [inside.sums(sides[0].sum_of(some)) for some in (first, second)]
-        chosen = (people[0] >= self.least_in_group) & (people[1] >= self.least_in_group)
+
+        def indices(one: _Side) -> dict[str, Floats]:
+            everyone = one.sum_of(range(len(names)))
+            return two_groups(one.sum_of(first), one.sum_of(second), everyone, inside)
+
+        def of_truth() -> _Exact:
+            people = [inside.sums(sides[0].sum_of(some)) for some in (first, second)]
+            many = (people[0] >= self.least_in_group) & (people[1] >= self.least_in_group)
+            return many, indices(sides[0]) if many.any() else {}
+
+        chosen, exact = true(" + ".join(group), of_truth)
         if not chosen.any():
             return
-        true, released = (
-            two_groups(one.sum_of(first), one.sum_of(second), one.sum_of(range(len(names))), inside)
-            for one in sides
-        )
+        released = indices(sides[1])
         # Against all others exposure is 1 less isolation, and says nothing more.
-        wanted = [name for name in true if self.against or name != EXPOSURE]
-        yield " + ".join(group), chosen, [(name, true[name], released[name]) for name in wanted]
+        wanted = [name for name in exact if self.against or name != EXPOSURE]
+        yield " + ".join(group), chosen, [(name, exact[name], released[name]) for name in wanted]
+
+
+_Exact: TypeAlias = tuple[Flags, dict[str, Floats]]
+"""The places that have an index, and each index in truth, by name."""
+_KeptTrue: TypeAlias = Callable[[str, Callable[[], _Exact]], _Exact]
+"""Indices of a group in truth: made, or as they were made for another release."""
 
 
 def publishes_every_count(release: Release) -> Support:
@@ -253,14 +284,26 @@ def many_levels(schema: Schema) -> tuple[str, ...]:
 
 
 def answered(counts: Counts, release: Release, level: str, query: Query) -> CountPairs | None:
-    """Exact beside released answers to a query; None where tables do not publish all of it."""
+    """Exact beside released answers to a query; None where tables do not publish all of it.
+
+    They are kept, for shares are of the same counts.
+    """
+    return kept(
+        release,
+        (counts, level, query),
+        lambda: _answered(counts, release, level, query),
+        size=lambda pairs: 0 if pairs is None else pairs.place.size,
+    )
+
+
+def _answered(counts: Counts, release: Release, level: str, query: Query) -> CountPairs | None:
     if isinstance(release, TablesRelease):
         found = published_answers(counts, release, level, [query], "all")
         pairs = next((pairs for _, pairs in found), None)
         return None if pairs is None or pairs.missing.size else pairs
     schema = release.schema
     released = release.table(level) @ possible_answer(query, schema)
-    return pair_counts(true_answers(counts, level, query, schema), released)
+    return pair_counts(true_side(counts, level, query, schema), released)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +403,7 @@ def compared(exact: Floats, released: Floats) -> dict[str, int | float | None]:
         "released": float(released[there].mean()) if errors.size else None,
         "bias": float(errors.mean()) if errors.size else None,
         "mean_absolute": float(size.mean()) if errors.size else None,
-        "p95_absolute": float(np.quantile(size, 0.95)) if errors.size else None,
+        "p95_absolute": quantile_of(size, 0.95) if errors.size else None,
     }
 
 

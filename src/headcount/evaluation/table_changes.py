@@ -11,6 +11,7 @@ import polars as pl
 
 from headcount.arrays import Floats, Ints
 from headcount.evaluation._base import LEVEL, Metric, Truth, by_level, changes_counts, needs
+from headcount.evaluation.answers import counts_at, kept
 from headcount.geography import Geography
 from headcount.mechanisms import Chain
 from headcount.processes import Progress, silent
@@ -19,6 +20,7 @@ from headcount.release.published import PublishedCells, by_name
 from headcount.report.figures import Axis, line_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder
 from headcount.tabulate.linked_tables import table_values
 
@@ -91,12 +93,12 @@ def changed_counts(
     """Published tables beside the true ones, and what one cell gives away by its law."""
     rows, changes, distances = [], [], []
     for one in published:
-        true = table_values(truth.counts.at(one.level), one.cells)
+        true = _true_values(truth.counts, one)
         place = {"table": one.name, "level": one.level}
         shown = ~one.withheld
         x, y = true[shown], one.value[shown]
         apart = _distances(x, y)
-        gaps = _gaps(one, published, geography)
+        gaps = _gaps(one, published, geography, truth.counts)
         rows.append({**place, **_summary(one, x, y, apart), **gaps})
         many = np.unique(y - x, return_counts=True)
         for change, cells in zip(*(part.tolist() for part in many), strict=True):
@@ -112,6 +114,18 @@ def changed_counts(
         levels=geography.levels,
         records_changed=known and bool(truth.chain().steps),
     )
+
+
+def _true_values(counts: Counts, one: PublishedCells) -> Ints:
+    """A true table, worked out once for all releases."""
+    cells = one.cells
+    _, values = kept(
+        counts,
+        ("table", one.level, id(cells)),
+        lambda: (cells, table_values(counts_at(counts, one.level), cells)),
+        size=lambda made: made[1].size,
+    )  # with the cells, so that no others are given their id
+    return values
 
 
 def cell_deltas_frame(chain: Chain | None) -> pl.DataFrame:
@@ -150,13 +164,13 @@ def _summary(
 
 
 def _gaps(
-    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography
+    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography, counts: Counts
 ) -> dict[str, float | int | None]:
     """How far totals are from the sums of their parts: in a table, and of units within a unit."""
     relations = one.cells.relations
     whole = (abs(relations) @ one.withheld.T.astype(np.int64)) == 0
     gap = np.abs(relations @ one.value.T)[whole]
-    below = _parts_of_units(one, published, geography)
+    below = _parts_of_units(one, published, geography, counts)
     return {
         "gap": float(gap.mean()) if gap.size else None,
         "gap_largest": int(gap.max()) if gap.size else None,
@@ -165,14 +179,19 @@ def _gaps(
 
 
 def _parts_of_units(
-    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography
+    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography, counts: Counts
 ) -> Any:
     """Each count less the sum of those of the units below; None where the table has none below."""
     levels, depth = geography.levels, geography.depth(one.level) + 1
     lower = by_name(published).get((one.name, levels[depth])) if depth < len(levels) else None
     if lower is None:
         return None
-    up = adder(geography, one.level, of=lower.level)
+    up = kept(
+        counts,
+        ("adder", one.level, geography),
+        lambda: adder(geography, one.level, of=lower.level),
+        size=lambda made: int(made.nnz),
+    )
     whole = (up @ lower.withheld.astype(np.int64) == 0) & ~one.withheld
     return np.abs(one.value - up @ lower.value)[whole]
 

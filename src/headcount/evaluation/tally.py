@@ -41,6 +41,8 @@ CELL_WORDS: dict[CellSet, str] = {
     "truth": "counts that are not zero in truth",
     "either": "counts that are not zero in truth or in the release",
 }
+FINE, ROUGH = 0.1, 0.5
+"""Errors up to these parts of a count leave it usable, or usable with care."""
 FULL = 8
 """A table is full where at least one cell in so many is not zero."""
 
@@ -57,6 +59,11 @@ SUMS = {
 """What is added up of a class of counts: see ``sums_by``."""
 
 _KEYS = ("column", "truth", "released")
+
+
+def use_of(part: float) -> str:
+    """Whether a single count says anything, by its error as a part of its size."""
+    return "usable" if part <= FINE else "with care" if part <= ROUGH else "not usable"
 
 
 def check_cells(cells: str, *, compared: bool = False) -> CellSet:
@@ -138,17 +145,21 @@ class CountPairs:
 
 
 def pair_counts(
-    truth: CountTable, released: CountTable, *, cells: CellSet = "all", missing: Flags | None = None
+    truth: CountTable | Side,
+    released: CountTable,
+    *,
+    cells: CellSet = "all",
+    missing: Flags | None = None,
 ) -> CountPairs:
     """Set exact counts beside released ones, on a set of counts (see the head of this module).
 
     ``missing`` are counts that were not released: they belong to no set.
 
-    Both sides are dense arrays of one shape or scipy sparse matrices of one shape. Integers stay
-    int64, all else is float64. Counts that cannot be other than zero are to be left out of the
-    tables beforehand.
+    Both sides are dense arrays of one shape or scipy sparse matrices of one shape; ``truth`` may
+    also be a side that was read before, for several releases. Integers stay int64, all else is
+    float64. Counts that cannot be other than zero are to be left out of the tables beforehand.
     """
-    exact, noisy = _Side.read(truth, "truth"), _Side.read(released, "released")
+    exact, noisy = Side.read(truth, "truth"), Side.read(released, "released")
     if exact.shape != noisy.shape:
         raise InputError(
             "released", place="shape", found=f"{noisy.shape}", expected=f"{exact.shape}"
@@ -169,7 +180,7 @@ def pair_counts(
     )
 
 
-def _either(exact: _Side, noisy: _Side, whole: int) -> Ints:
+def _either(exact: Side, noisy: Side, whole: int) -> Ints:
     """Cells that are not zero on one side or the other, ascending."""
     if not (exact.full or noisy.full):
         return np.union1d(exact.cells, noisy.cells)
@@ -179,7 +190,7 @@ def _either(exact: _Side, noisy: _Side, whole: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """The non-zero cells of one table: flat row-major index, ascending, and value."""
 
     shape: tuple[int, ...]
@@ -187,8 +198,12 @@ class _Side:
     values: NDArray[Any]
 
     @classmethod
-    def read(cls, counts: CountTable, name: str) -> _Side:
+    def read(cls, counts: CountTable | Side, name: str) -> Side:
+        """The same cells; of a side that was read already, the side itself."""
         from scipy import sparse
+
+        if isinstance(counts, Side):
+            return counts
 
         if not sparse.issparse(counts):
             array = np.asarray(counts)
@@ -403,7 +418,8 @@ def median_of(sizes: Floats, *, zeros: int = 0, times: Ints | None = None) -> fl
 def quantile_of(sizes: Floats, q: float, *, zeros: int = 0, times: Ints | None = None) -> float:
     """The quantile, by linear interpolation, of values, and of zeros before all of them."""
     low, high, between = _around(sizes, q, zeros, times)
-    return float(np.quantile([low, high], between))  # numpy's own interpolation, to the bit
+    apart = float(high) - float(low)  # from the nearer end, as numpy does, to the bit
+    return float(low) + apart * between if between < 0.5 else float(high) - apart * (1 - between)
 
 
 def _around(sizes: Floats, q: float, zeros: int, times: Ints | None) -> tuple[Any, Any, float]:

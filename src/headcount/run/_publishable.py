@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headcount.comparison.answer import public_sentences
 from headcount.comparison.methods import ComparedDomain, LeftOut, Offered, Way, promises
 from headcount.comparison.run import case_table
 from headcount.comparison.settings import Settings
@@ -62,11 +63,14 @@ def publishable(
     known = () if domain.read_off else offer.ways
     predicted = [row for way in known for row in _predicted(way)]
     described = [row for path in releases for row in _described(path, ledger, dataset)]
+    cases = case_table(offer.ways, promises(offer.ways, domain), to_publish=True)
+    far = pl.DataFrame(predicted, schema=PREDICTED)
+    said = public_sentences(cases, far, domain.geography.levels, domain.counted)
     return Findings(
         settings=settings,
         tables={
-            "cases": case_table(offer.ways, promises(offer.ways, domain)),
-            "predicted": pl.DataFrame(predicted, schema=PREDICTED),
+            "cases": cases,
+            "predicted": far,
             "domain": pl.DataFrame(list(_domain(domain)), schema=DOMAIN),
             "left_out": pl.DataFrame(
                 [{"case": one.name, "why": _why(one, domain)} for one in offer.left_out],
@@ -75,7 +79,7 @@ def publishable(
             "releases": pl.DataFrame(described, schema=RELEASES),
         },
         confidential=False,
-        facts={"domain": domain, "ways": offer.ways},
+        facts={"domain": domain, "ways": offer.ways, "answer": said},
     )
 
 

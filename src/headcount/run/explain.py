@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount.errors import RunError
+from headcount.evaluation.tally import FINE, ROUGH
 from headcount.files import from_json, make_folder, write_text_atomic
 from headcount.privacy import Guarantee, Ledger, Loss, PureLoss, ZCDPLoss, pure_to_zcdp
 from headcount.privacy.loss import decimal, from_record, sequential
@@ -45,7 +46,7 @@ from headcount.report.model import (
     gather_provenance,
 )
 from headcount.report.text import render_text
-from headcount.run.how_far_off import FINE, ROUGH, HowFarOff, of_release
+from headcount.run.how_far_off import HowFarOff, of_release
 from headcount.run.protect import kept_config
 
 PAGE, TEXT = "page.html", "page.txt"

@@ -24,6 +24,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, HeadcountError
+from headcount.evaluation.tally import use_of
 from headcount.mechanisms import Chain, ChainDesign, ExpectedError, Tabulated
 from headcount.release import CountsRelease
 from headcount.run.public_facts import SIZES_OFF, Facts
@@ -40,8 +41,6 @@ MOST_TRIED = 1 << 22
 """Counts that are not 0, at all levels together, beyond which the method is not tried."""
 ALL_FILLED = 0.99
 """The part of a level's cells that must hold enough people for the formula."""
-FINE, ROUGH = 0.1, 0.5
-"""Errors up to these parts of a count leave it usable, or usable with care."""
 NINE_OF_TEN = 1.645
 """Standard deviations of a normal law that hold 9 of 10 values."""
 HELP = (
@@ -95,7 +94,7 @@ class Off:
         if self.within is None or self.size is None or not self.sure:
             return "cannot be said"
         part = self.within / self.size if self.size > 0 else float("inf")
-        return "usable" if part <= FINE else "with care" if part <= ROUGH else "not usable"
+        return use_of(part)
 
     def sentence(self, counted: str) -> str:
         """The same in words: "block: about 42 people, off by 77: not usable"."""
