@@ -57,6 +57,9 @@ def init(
     ] = "",
     sheet: Annotated[str, typer.Option(help="The sheet of an Excel file with several.")] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
+    every_level: Annotated[
+        bool, typer.Option("--every-level", help="Keep places too small for this loss.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -76,7 +79,7 @@ def init(
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, write_draft
-    from headcount.init.proposal import proposal_of
+    from headcount.init.proposal import proposal_of, without_hopeless_levels
     from headcount.population.population import is_it_right
 
     try:
@@ -104,6 +107,8 @@ def init(
     person = _Person()
     answers = person if asks else TakeProposals()
     found = proposal_of(files, ask=answers, epsilon=epsilon, told=told)
+    if not every_level:
+        found = without_hopeless_levels(found, told)
     made, size = found.made, found.size
     file = Path(str(made.look.path))
     if not as_json:

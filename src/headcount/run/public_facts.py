@@ -92,6 +92,8 @@ def people_made_of(public: PublicFacts, domain: Domain) -> Facts | None:
 
 def of_older_people(older: Population, domain: Domain, *, name: str = "an older census") -> Facts:
     """The people of an older census, with the same levels and attributes."""
+    if domain.leaf in older.geography.levels:
+        older = older.down_to(domain.leaf)
     for place, found, expected in (
         ("levels", older.geography.levels, domain.geography.levels),
         ("attributes", _known(older.domain), _known(domain)),
