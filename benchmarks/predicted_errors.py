@@ -33,7 +33,7 @@ from headcount.population.towns import Towns
 from headcount.privacy import UnitOfPrivacy
 from headcount.registry import MECHANISMS
 from headcount.run.how_far_off import HowFarOff, Off, how_far_off
-from headcount.run.public_facts import Facts, sizes_and_table
+from headcount.run.public_facts import BEFORE_OFF, Facts, sizes_and_table
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts, Tabulated
 from headcount.topdown.mechanism import TopDown
@@ -192,15 +192,11 @@ def _compared(
     design = Chain.of(mechanism).on(people.domain)
     truth = Facts("the truth", (people,), 0.0)
     measured = how_far_off(design, truth, runs=replicates, seed=SEED, by_formula=False)
-    data = Tabulated.of(people).counts
-    sizes = data.totals().astype(float)
-    whole = np.asarray(data.matrix.sum(axis=0), dtype=float).reshape(-1)
-    known = sizes_and_table(sizes, whole, people.domain, words="sizes and table")
-    evenly = np.full(len(sizes), sizes.mean())
-    even = sizes_and_table(evenly, np.ones(len(whole)), people.domain, words="even")
+    sizes = Tabulated.of(people).counts.totals().astype(float)
+    evenly, alike = np.full(len(sizes), sizes.mean()), np.ones(people.schema.size)
+    even = sizes_and_table(evenly, alike, people.domain, words="even")
     predictions: dict[str, HowFarOff] = {
-        SIZES: how_far_off(design, known),
-        BEFORE: how_far_off(design, Facts("drifted", (_drifted(data),), known.spread)),
+        **{name: how_far_off(design, facts) for name, facts in facts_about(people).items()},
         "control: even": how_far_off(design, even, by_formula=False),
     }
     formula = {(one.level, one.query): one for one in design.expected_errors()}
@@ -216,7 +212,7 @@ def _compared(
                 if kind == SIZES:
                     yield Prediction(where, "formula", one, row)
                 continue
-            sparse = predictions["sizes and table"][at].basis == "trials"
+            sparse = predictions[SIZES][at].basis == "trials"
             if kind.startswith("control") and not sparse:
                 continue
             yield Prediction(where, kind, one, row)
@@ -224,6 +220,14 @@ def _compared(
                 found = formula[at]
                 linear = replace(one, rmse=found.rmse, within=found.within())
                 yield Prediction(where, "control: formula where sparse", linear, row)
+
+
+def facts_about(people: Population) -> dict[str, Facts]:
+    """What might be public of them, from the true counts."""
+    data = Tabulated.of(people).counts
+    whole = np.asarray(data.matrix.sum(axis=0), dtype=float).reshape(-1)
+    known = sizes_and_table(data.totals().astype(float), whole, people.domain, words=SIZES)
+    return {SIZES: known, BEFORE: Facts("drifted", (_drifted(data),), BEFORE_OFF)}
 
 
 def _few(people: Population, row: Off, replicates: int) -> bool:

@@ -79,7 +79,7 @@ def init(
     from headcount.errors import ConfigError
     from headcount.fields import exact_number
     from headcount.init import TakeProposals, Told, config_name, write_draft
-    from headcount.init.proposal import proposal_of, without_hopeless_levels
+    from headcount.init.proposal import proposal_of
     from headcount.population.population import is_it_right
 
     try:
@@ -108,7 +108,7 @@ def init(
     answers = person if asks else TakeProposals()
     found = proposal_of(files, ask=answers, epsilon=epsilon, told=told)
     if not every_level:
-        found = without_hopeless_levels(found, told)
+        found = found.without_hopeless_levels(told)
     made, size = found.made, found.size
     file = Path(str(made.look.path))
     if not as_json:

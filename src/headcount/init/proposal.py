@@ -40,6 +40,9 @@ from headcount.topdown.mechanism import TopDown
 ROWS, COLUMNS, SHOWN = 3, 8, 8
 """Rows and columns that are shown of the file, and places and levels of each."""
 
+_HOPELESS = Fraction(1, 2)
+"""Totals that are off by more than this part of a place's people, on average, say too little."""
+
 NONE_OF_THESE = "none of these"
 
 
@@ -59,6 +62,34 @@ class Proposal:
     def preview(self) -> _Preview:
         """What is shown of it."""
         return preview(self.made, self.people)
+
+    def without_hopeless_levels(self, told: Told) -> Proposal:
+        """Without publishing the smallest places, where not even totals can be had at this loss.
+
+        The levels above take their share. It is worked out from what no change of a record moves:
+        the settings, the places, and how many people there are in all. One level below the whole is
+        published in any case, and so is what somebody has named: of these it is said.
+        """
+        made, domain = self.made, self.people.domain
+        if not made.all_attributes or len(domain.geography.levels) == 1:
+            return self
+        small: list[str] = []
+        why = f"at epsilon {made.epsilon} the total of such a place would be off by more than half "
+        why += "of its people on average"
+        while hopeless := _is_hopeless(domain, self.people, made):
+            if told.places or len(domain.geography.levels) == 2:
+                break
+            small.insert(0, domain.leaf)
+            above = domain.geography.levels[-2]
+            domain = replace(domain, geography=domain.geography.down_to(above))
+        notes = list(made.notes)
+        if small:
+            gone = " and ".join(map(repr, small))
+            notes.append(f"places: {gone} not published: {why} (--every-level publishes all)")
+        if hopeless:
+            notes.append(f"places: {domain.leaf!r} may be too small: {why}")
+        made = replace(made, lowest=domain.leaf if small else "", notes=notes)
+        return Proposal(made, self.people)
 
 
 @dataclass(frozen=True)
@@ -149,40 +180,6 @@ def proposal_of(
             looked = None if told.sheet or told.key else looked
 
 
-HOPELESS = Fraction(1, 2)
-"""Totals that are off by more than this part of a place's people, on average, say too little."""
-
-
-def without_hopeless_levels(found: Proposal, told: Told) -> Proposal:
-    """Without publishing the smallest places, where not even totals can be had at this loss.
-
-    The levels above take their share. It is worked out from what no change of a record moves: the
-    settings, the places, and how many people there are in all. One level below the whole is
-    published in any case, and so is what somebody has named: of these it is said.
-    """
-    made, domain = found.made, found.people.domain
-    if not made.all_attributes:
-        return found
-    small, why = (
-        [],
-        f"at epsilon {made.epsilon} the total of such a place would be off by more than ",
-    )
-    why += "half of its people on average"
-    while hopeless := len(domain.geography.levels) > 1 and _is_hopeless(domain, found.people, made):
-        if told.places or len(domain.geography.levels) == 2:
-            break
-        small.insert(0, domain.leaf)
-        domain = replace(domain, geography=domain.geography.down_to(domain.geography.levels[-2]))
-    notes = list(made.notes)
-    if small:
-        gone = " and ".join(map(repr, small))
-        notes.append(f"places: {gone} not published: {why} (--every-level publishes all)")
-    if hopeless:
-        notes.append(f"places: {domain.leaf!r} may be too small: {why}")
-    made = replace(made, lowest=domain.leaf if small else "", notes=notes)
-    return Proposal(made, found.people)
-
-
 def _is_hopeless(domain: Domain, people: Population, made: Draft) -> bool:
     """Whether the total of a lowest place is off by more than half of its people, by formula."""
     total = Invariant(query=TOTAL, level=made.places.root)
@@ -191,7 +188,7 @@ def _is_hopeless(domain: Domain, people: Population, made: Draft) -> bool:
     )
     known = method.on(domain).expected_errors()
     off = next(one.rmse for one in known if (one.level, one.query) == (domain.leaf, TOTAL))
-    return off * domain.geography.size(domain.leaf) > HOPELESS * number_of(people)
+    return off * domain.geography.size(domain.leaf) > _HOPELESS * number_of(people)
 
 
 class _Once:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from headcount.config.edit import change_role, edited, roles_of, set_said, table_of
 from headcount.errors import HeadcountError
 from headcount.files import parse_toml
-from headcount.init.proposal import Proposal, Question, Way, proposal_of, without_hopeless_levels
+from headcount.init.proposal import Proposal, Question, Way, proposal_of
 from headcount.init.told import KINDS, Told
 from headcount.init.write import config_name, write_draft
 from headcount.population.population import is_it_right
@@ -107,9 +107,8 @@ def write(studio: Studio, asked: Asked) -> Response:
 def _proposed(studio: Studio, path: Path, said: Mapping[str, str]) -> Proposal:
     """What ``headcount init`` proposes."""
     told = _told(said)
-    return without_hopeless_levels(
-        proposal_of(_files(studio, path, said["beside"]), told=told), told
-    )
+    found = proposal_of(_files(studio, path, said["beside"]), told=told)
+    return found.without_hopeless_levels(told)
 
 
 def _told(said: Mapping[str, str]) -> Told:
