@@ -131,7 +131,7 @@ def test_sizes_and_a_table_tell_how_far_off_sparse_counts_will_be(tmp_path: Path
     ]
     assert sum(inside) >= len(inside) - 1
     words = " ".join(said.words())
-    assert "16 trial releases on made-up people, as sizes.csv and table.csv has them" in words
+    assert "16 trial releases on made-up people, like those of sizes.csv and table.csv" in words
 
 
 def test_without_public_facts_it_cannot_be_said_and_the_words_name_what_would_help() -> None:
