@@ -239,7 +239,7 @@ METHODS = {
         *unless(BOUNDS, bounds=()),
         *TREE,
         *unless(pool=False, pool_from="", failsafe_over=(), report_epsilon=0),
-        *unless(nurse_nva_0=False),
+        *unless(nurse_nva_0=False, shares="even"),
     ),
 }
 """Every method of ours by its name in configs: as a step of a chain, and wherever all settings
@@ -258,6 +258,7 @@ ALONE = METHODS | {
         *("failsafe_over", "report_epsilon", "structural_zeros"),
         *HOUSEHOLDS,
         *TREE,
+        *unless(shares="even"),
     ),
 }
 """The same where a method is the only step; two of them say something else then."""

@@ -50,9 +50,9 @@ BEFORE_DATA = {
     "an unknown key": (
         f"failsafe = []\n{WHOLE}",
         "mechanism.failsafe: found an unknown key, expected one of 'epsilon', "
-        "'rho', 'unit', 'count_housemates', 'largest_household', 'levels', 'queries', 'recodes', "
-        "'level_queries', 'invariant', 'bounds', 'passes', 'spine', 'bypass', 'pool', 'pool_from', "
-        "'failsafe_over', 'report_epsilon', 'nurse_nva_0', 'preset' "
+        "'rho', 'unit', 'count_housemates', 'largest_household', 'levels', 'queries', 'shares', "
+        "'recodes', 'level_queries', 'invariant', 'bounds', 'passes', 'spine', 'bypass', 'pool', "
+        "'pool_from', 'failsafe_over', 'report_epsilon', 'nurse_nva_0' and 1 more "
         "(did you mean 'failsafe_over'?)",
     ),
 }

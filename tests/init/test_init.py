@@ -92,7 +92,13 @@ def test_no_count_of_people_is_written(tmp_path: Path, name: str) -> None:
 def test_the_mechanism_is_topdown_with_its_default_queries(tmp_path: Path) -> None:
     config = initialised(tmp_path, STRANGERS["cp1252 with semicolons"](tmp_path))
     told = tomllib.loads(config.read_text())
-    assert told["mechanism"] == {"name": "topdown", "epsilon": 1}
+    assert told["mechanism"] == {
+        "name": "topdown",
+        "epsilon": 1,
+        "pool": True,
+        "shares": "totals",
+        "invariant": [{"query": "total", "level": "whole"}],
+    }
 
 
 def test_what_is_read_from_the_data_is_marked(tmp_path: Path) -> None:

@@ -319,7 +319,9 @@ def test_a_comparison_is_shown_inside_the_page_after_the_banner(compared: Client
     refused = client.post("/compare/choose", case="none", reason="x", **fields)
     assert "found &#39;none&#39;" in refused.text
     # The config's own method stays as it is written, with whatever files it names.
-    mine = client.post("/compare/choose", case="TopDown, as configured", reason="ours", **fields)
+    mine = client.post(
+        "/compare/choose", case="TopDown with pooling, as configured", reason="ours", **fields
+    )
     assert mine.status == 303
     assert load_config(config).mechanism == load_config(root / NAME).mechanism
     fields["version"] = client.studio.texts.read("two.toml").version

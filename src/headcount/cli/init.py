@@ -57,6 +57,9 @@ def init(
     ] = "",
     sheet: Annotated[str, typer.Option(help="The sheet of an Excel file with several.")] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
+    every_level: Annotated[
+        bool, typer.Option("--every-level", help="Keep places too small for this loss.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -104,6 +107,8 @@ def init(
     person = _Person()
     answers = person if asks else TakeProposals()
     found = proposal_of(files, ask=answers, epsilon=epsilon, told=told)
+    if not every_level:
+        found = found.without_hopeless_levels(told)
     made, size = found.made, found.size
     file = Path(str(made.look.path))
     if not as_json:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from headcount.attacks import Attack
+from headcount.domain import Domain
 from headcount.engines import EngineName
-from headcount.errors import ConfigError, did_you_mean
+from headcount.errors import ConfigError, InputError, did_you_mean
 from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI, Pairs, shown
 from headcount.files import read_toml
+from headcount.geography import Geography
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population import Population, Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
@@ -76,6 +78,7 @@ class RunSettings(OutputSettings):
     """``[run]``: where the run goes, and where its noise comes from.
 
     where
+        lowest        the lowest level that is protected and published; "" for all that are read
         seed          makes the run repeatable, and therefore not private
         ledger        where the spend is recorded
         dataset       the dataset's name in that ledger
@@ -85,6 +88,7 @@ class RunSettings(OutputSettings):
         noise         "forbidden" refuses every method in which chance decides anything
     """
 
+    lowest: str = ""
     seed: AtLeast0 | None = None
     ledger: FilePath | None = None
     dataset: str = ""
@@ -101,6 +105,26 @@ class RunSettings(OutputSettings):
                 found="a ledger without a dataset" if self.ledger else "a dataset without a ledger",
                 expected="ledger and dataset together: which ledger, and which name in it",
             )
+
+    def published(self, people: Population) -> Population:
+        """People by the places that are published."""
+        return people.down_to(self._lowest(people.geography)) if self.lowest else people
+
+    def published_of(self, domain: Domain) -> Domain:
+        """The domain that is published."""
+        if not self.lowest:
+            return domain
+        geography = domain.geography
+        return replace(domain, geography=geography.down_to(self._lowest(geography)))
+
+    def _lowest(self, geography: Geography) -> str:
+        try:
+            geography.depth(self.lowest)
+        except InputError as error:
+            raise ConfigError(
+                "run", place="lowest", found=repr(self.lowest), expected=error.expected
+            ) from None
+        return self.lowest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +348,8 @@ def load_population(path: Path) -> Source:
 def load_people(path: Path) -> Population:
     """The people of a whole config, with what their attributes mean."""
     config = load_config(path)
-    return config.population.read().meaning(config.roles, config.attacker, source=str(path))
+    people = config.run.published(config.population.read())
+    return people.meaning(config.roles, config.attacker, source=str(path))
 
 
 def load_meaning(path: Path) -> tuple[Roles, Attacker]:

@@ -155,6 +155,17 @@ class Geography:
             index = self.parents[finer][index]
         return index
 
+    def down_to(self, level: str) -> Geography:
+        """The same places without those below a level."""
+        if self.spine is not None:
+            raise InputError(
+                "geography",
+                found=f"{level!r} and a spine",
+                expected="all levels: it has the leaves",
+            )
+        end = self.depth(level) + 1
+        return Geography(self.levels[:end], self.units[:end], self.parents[:end])
+
     def children_start(self, level: str) -> Ints:
         """For each unit of ``level`` the position of its first child in the level below."""
         below = self.parents[self.depth(level) + 1]

@@ -72,6 +72,7 @@ class Draft:
         notes      what was decided, and why
         include    values of a column whose rows alone are read
         exclude    values of a column whose rows are left out
+        lowest     the lowest level that is published; "" for all
         keep_sums  whether a place that has the people of all others is one like them
         codes      the columns of places as they are in all rows
         table      what is read, which need not be opened again
@@ -90,6 +91,7 @@ class Draft:
     exclude: dict[str, list[str]] = field(default_factory=dict)
     blank_counts: Blank = ""
     keep_sums: bool = False
+    lowest: str = ""
     epsilon: str = "1"
     codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

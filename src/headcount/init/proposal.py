@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
+from headcount.domain import Domain
 from headcount.errors import HeadcountError, InputError
 from headcount.fields import Pairs
 from headcount.init.attributes import Chosen
@@ -30,10 +32,16 @@ from headcount.population.households import read_households
 from headcount.population.microdata import read_microdata
 from headcount.population.people_table import RowChoice
 from headcount.population.tables import AnyTable
+from headcount.privacy.loss import exact
 from headcount.schema import Attribute, Schema
+from headcount.topdown.choices import TOTAL, Invariant
+from headcount.topdown.mechanism import TopDown
 
 ROWS, COLUMNS, SHOWN = 3, 8, 8
 """Rows and columns that are shown of the file, and places and levels of each."""
+
+_HOPELESS = Fraction(1, 2)
+"""Totals that are off by more than this part of a place's people, on average, say too little."""
 
 NONE_OF_THESE = "none of these"
 
@@ -54,6 +62,34 @@ class Proposal:
     def preview(self) -> _Preview:
         """What is shown of it."""
         return preview(self.made, self.people)
+
+    def without_hopeless_levels(self, told: Told) -> Proposal:
+        """Without publishing the smallest places, where not even totals can be had at this loss.
+
+        The levels above take their share. It is worked out from what no change of a record moves:
+        the settings, the places, and how many people there are in all. One level below the whole is
+        published in any case, and so is what somebody has named: of these it is said.
+        """
+        made, domain = self.made, self.people.domain
+        if not made.all_attributes or len(domain.geography.levels) == 1:
+            return self
+        small: list[str] = []
+        why = f"at epsilon {made.epsilon} the total of such a place would be off by more than half "
+        why += "of its people on average"
+        while hopeless := _is_hopeless(domain, self.people, made):
+            if told.places or len(domain.geography.levels) == 2:
+                break
+            small.insert(0, domain.leaf)
+            above = domain.geography.levels[-2]
+            domain = replace(domain, geography=domain.geography.down_to(above))
+        notes = list(made.notes)
+        if small:
+            gone = " and ".join(map(repr, small))
+            notes.append(f"places: {gone} not published: {why} (--every-level publishes all)")
+        if hopeless:
+            notes.append(f"places: {domain.leaf!r} may be too small: {why}")
+        made = replace(made, lowest=domain.leaf if small else "", notes=notes)
+        return Proposal(made, self.people)
 
 
 @dataclass(frozen=True)
@@ -142,6 +178,17 @@ def proposal_of(
                 raise
             told = options[picked].told
             looked = None if told.sheet or told.key else looked
+
+
+def _is_hopeless(domain: Domain, people: Population, made: Draft) -> bool:
+    """Whether the total of a lowest place is off by more than half of its people, by formula."""
+    total = Invariant(query=TOTAL, level=made.places.root)
+    method = TopDown(
+        epsilon=exact(made.epsilon, name="epsilon"), pool=True, shares="totals", invariant=(total,)
+    )
+    known = method.on(domain).expected_errors()
+    off = next(one.rmse for one in known if (one.level, one.query) == (domain.leaf, TOTAL))
+    return off * domain.geography.size(domain.leaf) > _HOPELESS * number_of(people)
 
 
 class _Once:

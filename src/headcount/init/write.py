@@ -128,13 +128,16 @@ def _roles(made: Draft) -> str:
 
 
 def _run(made: Draft, config: Path, out: str, *, keep_account: bool) -> str:
-    where = _said(f"out = {_text(out)}", "publish release/ in it, never internal/")
+    where = [_said(f"out = {_text(out)}", "publish release/ in it, never internal/")]
+    if made.lowest:
+        lowest = f"lowest = {_text(made.lowest)}"
+        where.append(_said(lowest, "smaller places are not published: too few people there"))
     if not keep_account:
-        return _lines("[run]", where)
+        return _lines("[run]", *where)
     ledger, dataset = _ledger_of(made)
     return _lines(
         "[run]",
-        where,
+        *where,
         _said(f"ledger = {_path(ledger, config)}", "adds up what all releases of these data lose"),
         _said(f"dataset = {_text(dataset)}", "headcount ledger show says what is left"),
     )
@@ -320,16 +323,24 @@ def _units(made: Draft) -> str:
 
 
 def _mechanism(made: Draft) -> str:
-    """TopDown with its default queries."""
+    """TopDown with its default queries, as ``by_default`` has it."""
     lines = [
         "[mechanism]",
         _said('name = "topdown"', "noise at every level, then counts that add up"),
         _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
+        _said("pool = true", "levels help each other, at no loss"),
+        _said('shares = "totals"', "more of it for totals, less for the whole"),
     ]
     if not made.all_attributes:
         lines.append(_said('unit = "add-remove"', "one person more or less"))
     lines.append("# Measured are the total, each attribute and all their combinations (cells), at")
     lines.append("# every level; headcount check says how far off each will be, in people.")
+    if made.all_attributes:
+        lines += [
+            _said("[[mechanism.invariant]]", "published exactly, at no loss: nobody comes or goes"),
+            'query = "total"',
+            f"level = {_text(made.places.root)}",
+        ]
     return _lines(*lines)
 
 

@@ -33,6 +33,7 @@ class ReadSummary:
 
     where
         rows        rows of each file or table that were read
+        smaller     levels below the lowest that is published: units, and those with people
         left_out    rows that were left out, by reason
         remarks     what else was done to them
     """
@@ -40,6 +41,7 @@ class ReadSummary:
     rows: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
     remarks: tuple[str, ...] = ()
+    smaller: tuple[tuple[str, int, int], ...] = ()
 
 
 def is_it_right(people: int, places: int, counted: str = "people") -> str:
@@ -327,6 +329,42 @@ class Population:
     def geography(self) -> Geography:
         """The geography of the domain."""
         return self.domain.geography
+
+    def down_to(self, lowest: str) -> Population:
+        """The same people by larger places: those below a level are forgotten.
+
+        Areas over the smallest places go with these.
+        """
+        tree = self.geography
+        above, upper = tree.ancestors(lowest), tree.down_to(lowest)
+        if upper.leaf == tree.leaf:
+            return self
+        quarters, households = self.quarters, self.households
+        if quarters is not None:
+            first = np.searchsorted(above, np.arange(upper.size(lowest)))
+            quarters = replace(
+                quarters,
+                geography=upper,
+                occupied=np.add.reduceat(quarters.occupied.astype(np.int64), first, axis=0),
+                vacant=np.add.reduceat(quarters.vacant.astype(np.int64), first),
+            )
+        if households is not None:
+            households = replace(
+                households, geography=upper, block=above[households.block], areas=()
+            )
+        here = self.unit if self.count is None else self.unit[self.count > 0]
+        smaller = tuple(
+            (level, tree.size(level), len(np.unique(tree.ancestors(level)[here])))
+            for level in tree.levels[len(upper.levels) :]
+        )
+        return replace(
+            self,
+            domain=replace(self.domain, geography=upper),
+            unit=above[self.unit],
+            quarters=quarters,
+            households=households,
+            reading=replace(self.reading, smaller=smaller),
+        )
 
     def __post_init__(self) -> None:
         schema = self.schema

@@ -203,9 +203,9 @@ def compare_run(
     if config.run is not None and config.run.noise == "forbidden":
         settings = replace(settings, no_noise=True)
     finished = _finished_releases(settings, config.run)
-    people = config.population.read().meaning(
-        config.roles, config.attacker, source=str(config_file)
-    )
+    people = config.population.read()
+    people = people if config.run is None else config.run.published(people)
+    people = people.meaning(config.roles, config.attacker, source=str(config_file))
     data = Tabulated.of(people)
     # Data that were public and no longer are would else leave the whole report in the public half.
     shown = {**settings.identity(), "public": data.population.public}

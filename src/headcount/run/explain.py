@@ -577,8 +577,9 @@ def _how_far_off(one: _Told, mark: str) -> tuple[Block, ...]:
                 for row in far.rows
             ),
             notes=f"{' '.join(far.words())} Nothing here was computed from the truth. *Counts "
-            f"about*: the mean of what is published. *Usable alone*: yes where 19 of 20 errors "
-            f"are {FINE:.0%} of the count or less, depends up to {ROUGH:.0%}, no beyond. Sums over "
+            f"about*: the mean of what is published. *Usable alone*: yes where 19 of 20 errors, "
+            f"and twice the RMSE, are {FINE:.0%} of the count or less, depends up to {ROUGH:.0%}, "
+            f"no beyond. Sums over "
             f"many places are surer than each of them.{negative}",
         ),
     )

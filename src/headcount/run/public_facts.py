@@ -87,11 +87,13 @@ def people_made_of(public: PublicFacts, domain: Domain) -> Facts | None:
     names = " and ".join(p.name for p in (public.sizes, public.table) if p is not None)
     odds = _odds(public.table, domain)
     sizes = np.array([odds.sum()]) if public.sizes is None else _sizes(public.sizes, domain)
-    return sizes_and_table(sizes, odds, domain, words=f"made-up people, as {names} has them")
+    return sizes_and_table(sizes, odds, domain, words=f"made-up people, like those of {names}")
 
 
 def of_older_people(older: Population, domain: Domain, *, name: str = "an older census") -> Facts:
     """The people of an older census, with the same levels and attributes."""
+    if domain.leaf in older.geography.levels:
+        older = older.down_to(domain.leaf)
     for place, found, expected in (
         ("levels", older.geography.levels, domain.geography.levels),
         ("attributes", _known(older.domain), _known(domain)),

@@ -66,7 +66,7 @@ def propose(studio: Studio, asked: Asked) -> Response:
     try:
         _refuse_bare(studio, path)
         named = True
-        found = proposal_of(_files(studio, path, told["beside"]), told=_told(told))
+        found = _proposed(studio, path, told)
     except HeadcountError as error:
         fault = studio.said(error)
         if isinstance(error, Question) and studio.accepted:
@@ -100,8 +100,15 @@ def write(studio: Studio, asked: Asked) -> Response:
     )
     said = {one: asked.field(one) for one in ASKED}
     _refuse_bare(studio, path)
-    write_draft(proposal_of(_files(studio, path, said["beside"]), told=_told(said)).made, config)
+    write_draft(_proposed(studio, path, said).made, config)
     return studio.go("/data", config=studio.folder.name_of(config))
+
+
+def _proposed(studio: Studio, path: Path, said: Mapping[str, str]) -> Proposal:
+    """What ``headcount init`` proposes."""
+    told = _told(said)
+    found = proposal_of(_files(studio, path, said["beside"]), told=told)
+    return found.without_hopeless_levels(told)
 
 
 def _told(said: Mapping[str, str]) -> Told:

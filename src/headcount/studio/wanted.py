@@ -68,6 +68,7 @@ def known_domain(config: Config) -> Domain:
         found = config.population.domain()
     except ConfigError:
         found = config.population.read().domain
+    found = config.run.published_of(found)
     return replace(found, plugin=POPULATIONS.outside(config.population))
 
 

@@ -512,6 +512,10 @@ def summarize(counts: Counts, reading: ReadSummary) -> Summary:
         levels.append(
             _LevelSummary(name=level, units=units, inhabited=inhabited, mean=people / units)
         )
+    for level, units, inhabited in reading.smaller:
+        levels.append(
+            _LevelSummary(name=level, units=units, inhabited=inhabited, mean=people / units)
+        )
     cells = np.asarray(counts.matrix.sum(axis=0)).reshape(schema.shape)
     attributes = []
     for axis, attribute in enumerate(schema.attributes):

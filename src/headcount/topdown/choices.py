@@ -1,20 +1,22 @@
 """Single choices of TopDown's user: a query, a recode, an invariant, bounds, passes.
 
 Where the user names no queries, TopDown measures the total, each attribute and the cells. Shares of
-what is spent at a level:
+what is spent at a level, as the setting ``shares`` says:
 
-    total 1/5,   attributes 2/5 in equal parts,   cells 2/5
+    "even"     total 1/5,    attributes 2/5 in equal parts,    cells 2/5
+    "totals"   total 1/4,    attributes 3/8 in equal parts,    cells 3/8
 
 where
     attributes   those with two levels or more; none if there is one only, whose counts are the
-                 cells: these then get 4/5
+                 cells: these then get all but the share of the total
     total        gets nothing where it is known without noise: its share goes to the others in
                  proportion. So it is at a level of one unit when a record changes (nobody comes or
                  goes), and wherever an invariant gives it. The same holds for each attribute
 
-Levels take equal parts. A level with the same units as the one above (one state under the whole)
-has the same counts, and is not measured again. All of this follows from the settings, the schema
-and the list of units, never from the counts.
+Levels take equal parts; with "totals" the top takes three quarters of one, because people are many
+there and its total is often known. A level with the same units as the one above (one state under
+the whole) has the same counts, and is not measured again. All of this follows from the settings,
+the schema and the list of units, never from the counts.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import numpy as np
 
@@ -332,14 +334,18 @@ Bounds = Annotated[QuartersBounds | TableBounds, ByKey(caps=QuartersBounds, file
 
 
 TOTAL = "total"
-TOTAL_SHARE = Fraction(1, 5)
+DefaultShares = Literal["even", "totals"]
+EVEN: DefaultShares = "even"
+TOTAL_SHARES = {"even": Fraction(1, 5), "totals": Fraction(1, 4)}
 """Of a level's part; what is left is halved between attributes and cells."""
+TOP_PARTS = {"even": Fraction(1), "totals": Fraction(3, 4)}
+"""What the top level takes, in parts of another level's."""
 
 
 def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography) -> dict[str, Any]:
     """The keys ``queries``, ``levels`` and ``level_queries`` as a user would write them out."""
     asked = _default_queries(schema)
-    usual = _shares(asked, schema)
+    usual = _shares(asked, schema, TOTAL_SHARES[settings.shares])
     levels: list[str] = []
     own: dict[str, Mapping[str, Fraction]] = {}
     given, chosen = settings.level_shares, dict(settings.level_queries)
@@ -362,8 +368,9 @@ def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography
         "queries": {**queries, CELLS: Marginal(share=usual[CELLS])},
         "level_queries": own,
     }
-    if given is None and levels != list(geography.levels):
-        keys["levels"] = {level: Fraction(1, len(levels)) for level in levels}
+    if given is None and (levels != list(geography.levels) or settings.shares != EVEN):
+        parts = {one: TOP_PARTS[settings.shares] if one == top else Fraction(1) for one in levels}
+        keys["levels"] = {one: part / sum(parts.values()) for one, part in parts.items()}
     return keys
 
 
@@ -389,15 +396,15 @@ def _measured_levels(settings: TopDownSettings, geography: Geography) -> tuple[s
     )
 
 
-def _shares(asked: Sequence[Query], schema: Schema) -> dict[str, Fraction]:
+def _shares(asked: Sequence[Query], schema: Schema, total: Fraction) -> dict[str, Fraction]:
     """The shares at a level where nothing is known."""
     if int(schema.possible.sum()) == 1:
         return {CELLS: Fraction(1)}  # one cell: the total and the cells are the same
     names = [query.name for query in asked if query.by]
     names = names if len(names) > 1 else []
-    rest = 1 - TOTAL_SHARE
+    rest = 1 - total
     each = {name: rest / 2 / len(names) for name in names}
-    return {TOTAL: TOTAL_SHARE, **each, CELLS: rest - sum(each.values(), Fraction(0))}
+    return {TOTAL: total, **each, CELLS: rest - sum(each.values(), Fraction(0))}
 
 
 def _shortened(usual: Mapping[str, Fraction], known: set[str]) -> dict[str, Fraction]:

@@ -44,7 +44,9 @@ from headcount.privacy.loss import exact, positive, scaled
 from headcount.schema.schema import ALONE, Combination, Schema, Steps, first_repeated
 from headcount.tabulate import CELLS, Query
 from headcount.topdown.choices import (
+    EVEN,
     Bounds,
+    DefaultShares,
     Grouped,
     Grouping,
     Invariant,
@@ -103,6 +105,7 @@ class TopDownSettings:
         levels         2. how it is split over levels: "equal", or a share for each
         queries        3. marginals by name, and 4. how a level's part is split over them; "cells"
                        is the detailed query. None: total, attributes and cells (choices.py)
+        shares         2. and 4. where no queries are named: "even", or more for "totals"
         recodes        3. coarser attributes for queries
         level_queries  4. other shares of the queries at some levels
         invariant      5. what is published exactly
@@ -130,6 +133,7 @@ class TopDownSettings:
     largest_household: int | None = None
     levels: Annotated[Shares | str, Named(Share, word=EQUAL)] = EQUAL
     queries: Annotated[tuple[tuple[str, Marginal], ...], Named(Marginal)] = Pairs()
+    shares: DefaultShares = EVEN
     recodes: Annotated[tuple[tuple[str, Grouped], ...], Named(Grouped)] = Pairs()
     level_queries: Annotated[tuple[tuple[str, Shares], ...], Named(SharesTable)] = Pairs()
     invariant: tuple[Invariant, ...] = ()
@@ -228,6 +232,13 @@ class TopDownSettings:
                 found=repr(self.levels),
                 expected=f"{EQUAL!r}, or a share for each level",
             )
+        if self.queries and self.shares != EVEN:
+            raise ConfigError(
+                "topdown",
+                place="shares",
+                found=f"{self.shares!r} beside queries, which have shares of their own",
+                expected="one of the two",
+            )
         if repeated := first_repeated(name for name, _ in self.queries):
             raise ConfigError(
                 "topdown", place="queries", found=f"{repeated!r} twice", expected="distinct names"
@@ -269,7 +280,7 @@ class TopDownSettings:
         """
         if self.queries:
             return self
-        return replace(self, **default_keys(self, schema, geography))
+        return replace(self, shares=EVEN, **default_keys(self, schema, geography))
 
     def __repr__(self) -> str:
         # The unit always, other settings where they are not the default.
