@@ -78,7 +78,6 @@ if __name__ == "__main__":
         "attack",
         "dev",
         "docs",
-        "s3",
         "spark",
         "studio",
         upgrade="--upgrade" in sys.argv,

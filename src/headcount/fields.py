@@ -268,7 +268,7 @@ FilePath = Annotated[Path, File()]
 
 @dataclass(frozen=True, kw_only=True)
 class _FolderPlace(File):
-    """A folder, relative to the config's own, or a URI (``s3://bucket/folder``), as it is."""
+    """A folder, relative to the config's own; an address stays as it is, and is refused later."""
 
     def locate(self, value: Any, folder: Path) -> Any:
         """The same place, a folder found from ``folder``."""

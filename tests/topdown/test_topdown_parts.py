@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from headcount.errors import RunError
 from headcount.storage import Storage, storage_at
 from headcount.topdown.parts import LevelPart, PartFiles, SparseRows
-from tests.storage.stores import bucket
 from tests.topdown.small import dense, pure, run, same, settings, village
 
 LEVEL, UNITS, NAME = "state", range(3, 5), "run-0/state/3-5.arrow"
@@ -24,15 +21,9 @@ def part(count: int = 200) -> LevelPart:
     return LevelPart(SparseRows(start, cell, np.array([count, 1, 2])), {"parents": 1})
 
 
-@pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    with bucket() as uri:
-        yield uri
-
-
-@pytest.fixture(params=["disk", "s3"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path, store: str) -> Storage:
-    return storage_at(tmp_path if request.param == "disk" else store).below(request.node.name)
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return storage_at(tmp_path).below("parts")
 
 
 def files(storage: Storage, made_from: bytes = MADE_FROM) -> PartFiles:
@@ -64,7 +55,7 @@ def test_a_part_that_is_not_sound_is_reported_not_used_and_made_again(
         flipped = good.replace(b"\xc8\1\2", b"\xc9\1\2")
         storage.put(NAME, {"torn": good[:-100], "empty": b"", "flipped": flipped}[damage])
     assert files(storage).load(LEVEL, UNITS) is None
-    assert f"{storage.uri}/{NAME} cannot be used" in caplog.text
+    assert f"{storage.folder}/{NAME} cannot be used" in caplog.text
     files(storage).save(LEVEL, UNITS, part())
     assert storage.read(NAME).to_pybytes() == good
 
@@ -84,13 +75,6 @@ def test_attempts_at_once_leave_one_sound_part(storage: Storage):
         list(pool.map(lambda _: files(storage).save(LEVEL, UNITS, part()), range(16)))
     assert storage.names() == [NAME]
     assert files(storage).load(LEVEL, UNITS) is not None
-
-
-def test_a_store_that_is_gone_is_no_missing_part(store: str):
-    """It would be estimated again, written nowhere, and called damaged."""
-    gone = storage_at(store.replace("//town/", "//village/"))
-    with pytest.raises(RunError, match="s3://village/files/run-0: found no bucket 'village'"):
-        files(gone).save(LEVEL, UNITS, part())
 
 
 def test_a_run_gives_the_same_counts_wherever_its_parts_are(storage: Storage):

@@ -36,7 +36,7 @@ class OutputSettings:
         out           the run directory: new, or the same run to resume
         engine        "local", this machine, or "spark": where it runs; the release is the same
         workspace     where TopDown keeps its files until the release is whole: another folder than
-                      ``internal/levels`` of the run, or ``s3://bucket/folder``
+                      ``internal/levels`` of the run
         format        of the tables: "parquet", "csv" or both
         tidy          one row for each count, not one for each unit
         totals        the total of each unit, in a table of its own

@@ -85,7 +85,7 @@ FOLLOWS_HOUSEHOLD = (
 
 _TO_PUBLISH_PEOPLE = (
     "people can be made of whole counts of 0 or more of every cell: those of a sample, and those "
-    "that are bounded to fit living quarters ([[mechanism.bounds]] with caps)"
+    "that are bounded to fit living quarters: [[mechanism.bounds]] with caps"
 )
 _NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
 

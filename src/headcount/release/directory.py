@@ -37,7 +37,7 @@ from headcount.files import (
 )
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.release.store import MANIFEST, RECEIPT, manifest_in, refuse_study
-from headcount.storage import DiskStorage, Storage, storage_at
+from headcount.storage import Storage, storage_at
 
 RELEASE, INTERNAL = "release", "internal"
 """The two halves of a run directory."""
@@ -318,7 +318,7 @@ class RunDirectory:
         The place is written down first, so that what is left there is found again.
         """
         if place is None:
-            return DiskStorage(self.levels.absolute())  # for workers in other folders
+            return Storage(self.levels.absolute())  # for workers in other folders
         noted = self._noted()
         if (place, run_id) not in noted:
             write_text_atomic(self._workspaces, json.dumps([*noted, (place, run_id)]) + "\n")

@@ -55,7 +55,7 @@ from headcount.release.store import (
 )
 from headcount.run.how_far_off import HowFarOff
 from headcount.schema import Schema
-from headcount.storage import DiskStorage, storage_at
+from headcount.storage import storage_at
 from headcount.topdown.measurements import read_measurements
 
 
@@ -82,22 +82,19 @@ def _check_workspace(run: OutputSettings) -> None:
     if run.workspace is None:
         return
     workspace = storage_at(run.workspace)
-    if isinstance(workspace, DiskStorage):
-        folder, out = workspace.folder.resolve(), run.out.resolve()
-        if folder.is_relative_to(out) or out.is_relative_to(folder):
-            how = (
-                "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"
-            )
-            raise ConfigError(
-                "config",
-                place="run.workspace",
-                found=f"{folder}, {how} the run's directory {out}",
-                expected="a folder apart from it: true counts are never beside a release",
-            )
-        _refuse_in_release("run.workspace", folder)
-        if folder.exists() and not folder.is_dir():
-            raise RunError(f"{folder}: found a file, expected a folder for the run's workspace")
-        refuse_open(workspace.folder)
+    folder, out = workspace.folder.resolve(), run.out.resolve()
+    if folder.is_relative_to(out) or out.is_relative_to(folder):
+        how = "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"
+        raise ConfigError(
+            "config",
+            place="run.workspace",
+            found=f"{folder}, {how} the run's directory {out}",
+            expected="a folder apart from it: true counts are never beside a release",
+        )
+    _refuse_in_release("run.workspace", folder)
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: found a file, expected a folder for the run's workspace")
+    refuse_open(workspace.folder)
     workspace.check()
 
 

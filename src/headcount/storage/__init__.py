@@ -1,7 +1,6 @@
-"""Where the files of an unfinished run are kept: a folder, or a place in an object store.
+"""The folder with the files of an unfinished run, perhaps on a disk that several machines share.
 
-A place can read a range of a file, put a whole file, and put one if there is none. A folder may be
-on a disk that several machines share.
+It can read a range of a file, put a whole file, and put one if there is none.
 
 Numbers are in files of rows that are read by ranges, and never need to fit in memory. Every block
 of bytes has a digest, which is in the description of the file and not in the file. Whoever reads
@@ -16,12 +15,10 @@ import io
 import shutil
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,58 +35,16 @@ FileContent: TypeAlias = bytes | memoryview | BinaryIO
 """All bytes of a file: in memory (a buffer of Arrow too), or in a file that ``scratch`` gave."""
 
 
-class Storage(Protocol):
-    """Files by their names, which may have folders in them (``run-0/state/0-5.arrow``).
+@dataclass(frozen=True)
+class Storage:
+    """Files below a folder, by their names, which may have folders in them (``run-0/0-5.arrow``).
 
-    A file appears whole or not at all, whoever is killed while writing it, and is never renamed or
-    changed in part. So work may be done twice, by tasks that know nothing of each other. A storage
-    can be pickled: it says where the files are, and never by what right (each process finds its
-    own credentials).
+    They are read as mapped pages. A file appears whole or not at all, whoever is killed while
+    writing it: it is written under another name and then renamed. So work may be done twice, by
+    tasks that know nothing of each other.
     """
 
-    @property
-    def uri(self) -> str:
-        """Where this is, for messages: without any secret."""
-
-    def check(self) -> None:
-        """Refuse a place that cannot be read and written as the other verbs will."""
-
-    def read(self, name: str, first: int = 0, size: int | None = None) -> pa.Buffer:
-        """Some bytes of a file, or all from ``first`` on; FileNotFoundError if there is none."""
-
-    def put(self, name: str, data: FileContent) -> None:
-        """Write a whole file, in the place of any that has its name."""
-
-    def put_if_absent(self, name: str, data: FileContent) -> bool:
-        """Write a whole file unless one has its name; whether it was written comes back.
-
-        Of several at once one is written. An answer that was lost on the way may make this False
-        for the one that was: what is there must be looked at.
-        """
-
-    def scratch(self) -> AbstractContextManager[BinaryIO]:
-        """A file of this process's own to fill, which is then put; it goes in the end."""
-
-    def names(self) -> list[str]:
-        """The names of all files here, in order."""
-
-    def remove(self) -> None:
-        """Remove every file here; harmless when done twice."""
-
-    def below(self, name: str) -> Storage:
-        """The files whose names begin with a folder."""
-
-
-@dataclass(frozen=True)
-class DiskStorage:
-    """Files below a folder: read as mapped pages, written under another name and then renamed."""
-
     folder: Path
-
-    @property
-    def uri(self) -> str:
-        """The folder."""
-        return str(self.folder)
 
     def check(self) -> None:
         """Make a file in the folder, or where the folder would be made; nothing stays."""
@@ -98,7 +53,7 @@ class DiskStorage:
             pass
 
     def read(self, name: str, first: int = 0, size: int | None = None) -> pa.Buffer:
-        """Mapped pages, which stay while they are in use."""
+        """Some bytes of a file, or all from ``first`` on; pages stay mapped while in use."""
         import pyarrow as pa
 
         path = self.folder / name
@@ -109,16 +64,16 @@ class DiskStorage:
             return file.read_buffer(size)
 
     def put(self, name: str, data: FileContent) -> None:
-        """Write and rename."""
+        """Write a whole file, in the place of any that has its name."""
         self._put(name, data, replace=True)
 
     def put_if_absent(self, name: str, data: FileContent) -> bool:
-        """Write, and take the name if it is free."""
+        """Write a whole file unless one has its name; whether it was written comes back."""
         return self._put(name, data, replace=False)
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[BinaryIO]:
-        """A file in the folder, so that it can be renamed."""
+        """A file to fill, which is then put: in the folder, so that it can be renamed."""
         make_private(self.folder)
         with temporary_beside(self.folder / "scratch", mode=0o600) as file:
             yield file
@@ -137,9 +92,9 @@ class DiskStorage:
         if self.folder.is_dir():
             shutil.rmtree(self.folder)
 
-    def below(self, name: str) -> DiskStorage:
+    def below(self, name: str) -> Storage:
         """A folder in this one."""
-        return DiskStorage(self.folder / name)
+        return Storage(self.folder / name)
 
     def _put(self, name: str, data: FileContent, *, replace: bool) -> bool:
         path = self.folder / name
@@ -151,50 +106,15 @@ class DiskStorage:
             return take_name(file, path, replace=replace)
 
 
-_OPTIONS = ("region", "endpoint_override", "scheme")
-
-
 def storage_at(place: str | Path) -> Storage:
-    """The storage at a folder, at ``file:///folder`` or at ``s3://bucket/folder``.
-
-    An S3 URI may end in Arrow's options ``region``, ``endpoint_override`` (host and port) and
-    ``scheme`` (of the endpoint: ``https``, or ``http``). What it leaves out comes from the
-    environment of each process, as in every tool that uses Amazon's settings.
-    """
-    text = str(place)
-    if "://" not in text:
-        return DiskStorage(Path(place))
-    parts = urlsplit(text)
-    if "@" in parts.netloc:  # its name and password are not repeated
-        raise _refused(
-            f"{parts.scheme}://...@...", "a URI with a name or a password in it", "neither"
+    """The storage at a folder."""
+    if "://" in str(place):
+        raise ConfigError(
+            str(place).partition("://")[0] + "://...",  # there may be a password in the rest
+            found="an address",
+            expected="a folder: a bucket can be mounted as one",
         )
-    if parts.scheme == "file" and parts.netloc in ("", "localhost") and not parts.query:
-        return DiskStorage(Path(unquote(parts.path)))
-    if parts.scheme != "s3":
-        raise _refused(
-            text, f"a URI of scheme {parts.scheme!r}", "a folder, file:///folder or s3://bucket"
-        )
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    if unknown := [name for name, _ in given if name not in _OPTIONS]:  # its value may be secret
-        plain = f"s3://{parts.netloc}{parts.path}"
-        raise _refused(plain, f"a URI with option {unknown[0]!r}", f"some of {', '.join(_OPTIONS)}")
-    if not parts.netloc:
-        raise _refused(text, "a URI without a bucket", "s3://bucket/folder")
-    from headcount.storage.s3 import S3Storage
-
-    options = dict(given)
-    endpoint = options.get("endpoint_override")
-    return S3Storage(
-        bucket=parts.netloc,
-        folder=unquote(parts.path).strip("/"),
-        region=options.get("region"),
-        endpoint=f"{options.get('scheme', 'https')}://{endpoint}" if endpoint else None,
-    )
-
-
-def _refused(uri: str, found: str, expected: str) -> ConfigError:
-    return ConfigError(uri, found=found, expected=expected)
+    return Storage(Path(place))
 
 
 BLOCK = 1 << 16
@@ -231,7 +151,7 @@ class _StoredRows:
         blocks = range(start // BLOCK, -(-stop // BLOCK)) if stop > start else range(0)
         begin = blocks.start * BLOCK if blocks else start
         size = min(blocks.stop * BLOCK, len(self) * width) - begin if blocks else 0
-        found = f"{self.storage.uri}/{self.name}: found"
+        found = f"{self.storage.folder}/{self.name}: found"
         try:
             data = self.storage.read(self.name, begin, size)
         except FileNotFoundError:

@@ -292,7 +292,7 @@ class _PooledFiles:
             return None
         # A damaged note fails in whatever way the reader happens to stumble.
         except (OSError, ValueError, KeyError, TypeError, RunError) as error:
-            where = f"{self.storage.uri}/{name}"
+            where = f"{self.storage.folder}/{name}"
             _log.warning("%s cannot be used (%s): its answers are pooled again", where, error)
             return None
         return rows

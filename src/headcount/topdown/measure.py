@@ -118,7 +118,7 @@ class TruthFiles:
 def truth_in_files(levels: Mapping[str, Counts], storage: Storage) -> Iterator[TruthFiles]:
     """Counts of every level written to files, which go in the end."""
     storage.remove()  # of a run that was killed
-    with removing(storage.remove, storage.uri):
+    with removing(storage.remove, str(storage.folder)):
         files = {level: _stored(counts, storage) for level, counts in levels.items()}
         schema = next(iter(levels.values())).schema
         del levels  # whoever uses the files need not hold the counts as well

@@ -179,7 +179,7 @@ class PartFiles:
             return None
         # A damaged file fails in whatever way the reader happens to stumble.
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            where = f"{self._storage.uri}/{name}"
+            where = f"{self._storage.folder}/{name}"
             _log.warning("%s cannot be used (%s): its units are estimated again", where, error)
             return None
 
