@@ -65,7 +65,13 @@ def test_a_percentile_is_never_rounded_to_the_end_of_the_scale(number: float, sh
 def test_the_cause_is_followed_by_its_sentence_and_by_what_covers_the_claim():
     table = claims_table(
         claims(
-            {"id": "a", "outcome": "not reproduced here", "cause": "chance", "reason": "one draw", "covered_by": "b"},
+            {
+                "id": "a",
+                "outcome": "not reproduced here",
+                "cause": "chance",
+                "reason": "one draw",
+                "covered_by": "b",
+            },
             {"id": "b", "outcome": "not testable here", "reason": "a plan"},
         ),
         figures=(),

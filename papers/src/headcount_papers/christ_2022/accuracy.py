@@ -24,7 +24,6 @@ from headcount_papers.christ_2022.cases import noise_cases, released_cells
 from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import AGES, BUCKETS, DP, FOUR, MUS, RACE, Grid
-
 from headcount_papers.histogram import Clip, answers, coarsen, histogram_query
 
 COLUMNS: dict[str, Any] = {

@@ -22,7 +22,6 @@ from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import WIDTHS, Grid
 
-
 COLUMNS: dict[str, Any] = {
     "county": pl.String,
     "draw": pl.Int64,

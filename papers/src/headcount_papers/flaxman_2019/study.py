@@ -70,7 +70,10 @@ def run(settings: Settings, work: Work) -> Findings:
     }
     return Findings(
         settings=settings,
-        tables={**tables, **judge(pooled["replicates"], judged=settings.judged, examined=settings.usual)},
+        tables={
+            **tables,
+            **judge(pooled["replicates"], judged=settings.judged, examined=settings.usual),
+        },
         frames={"residuals": pooled["residuals"]},
         confidential=not settings.counted_people().public,
     )

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
-from math import inf, isnan, log
+from math import isnan, log
 from string import Formatter
 from typing import Any
 
@@ -123,7 +123,7 @@ class Claim:
                     a number, {share}, or with {column = "sd", times = 3} a multiple of a column
                     of ours. A case that names none leaves the row without one
         factor      or so many times as much, or as little: a number or a word of ``READINGS``
-        log         numbers are judged by their logarithms, as factors and small shares are
+        log         numbers above 0 are judged by their logarithms, as factors are
         unit        of the last digit that is printed, if ours is rounded to it too
         pooled      how many draws the printed number is the mean of
         cause       one of ``CAUSES``, with its reason, needed where the claim is not reproduced in
@@ -355,7 +355,7 @@ def _of_case(claim: Claim, case: Mapping[str, Any]) -> Claim:
 
 
 def _tried(claim: Claim, queries: Queries) -> MeasuredClaim | None:
-    """The draws of a claim's query: the middle of each, or in how many enough rows keep the rule."""
+    """The draws of a claim's query: the middle of each, or in how many the rule is kept."""
     rows = queries.rows(claim.query, of=claim.id).cast({"value": pl.Float64})
     if rows.is_empty():
         return None
@@ -501,31 +501,16 @@ def _judged(
         if not values or published is None:
             return Verdict(outcome=NOT_TESTABLE)
         ours = Spread.of(values) if spread is None else spread
-        if claim.log:
-            return _of_factor(claim, published, values, margin, spread)
+        if claim.log and min(*values, published, *(margin or ())) > 0:
+            ours = Spread.of([log(one) for one in values])
+            if spread is not None:
+                ours = Spread(mean=ours.mean, sd=spread.sd / spread.mean, draws=spread.draws)
+            near = None if margin is None else (log(margin[0]), log(margin[1]))
+            return of_number(log(published), ours, margin=near, pooled=claim.pooled)
         return of_number(published, ours, margin=margin, unit=claim.unit, pooled=claim.pooled)
     if true is None or not of:
         return Verdict(outcome=NOT_TESTABLE)
     return exactly(true, of) if claim.exact else of_statement(true, of, line=claim.line)
-
-
-def _of_factor(
-    claim: Claim,
-    published: float,
-    values: Sequence[float],
-    margin: tuple[float, float] | None,
-    spread: Spread | None,
-) -> Verdict:
-    """The same by logarithms; a number that is not above 0 has none."""
-    if min(*values, published) <= 0:
-        return Verdict(outcome=NOT_TESTABLE)
-    ours = Spread.of([log(one) for one in values])
-    if spread is not None:
-        ours = Spread(mean=log(spread.mean), sd=spread.sd / spread.mean, draws=spread.draws)
-    near = None
-    if margin is not None:
-        near = (log(margin[0]) if margin[0] > 0 else -inf, log(margin[1]))
-    return of_number(log(published), ours, margin=near, pooled=claim.pooled)
 
 
 def _row(

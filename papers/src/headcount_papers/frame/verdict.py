@@ -92,9 +92,7 @@ def of_number(
     if n < 2:
         return Verdict(outcome=NOT_TESTABLE, draws=n)
     reach = float(t.ppf(1 - TAIL, n - 1)) * s / sqrt(n)
-    near = (
-        margin is not None and margin[0] <= ours.mean - reach and ours.mean + reach <= margin[1]
-    )
+    near = margin is not None and margin[0] <= ours.mean - reach and ours.mean + reach <= margin[1]
     far = _standard(printed - ours.mean, s)
     percentile = 100 * float(t.cdf(far / sqrt(1 / pooled + 1 / n), n - 1))
     off, edge = abs(far) * sqrt(n), EDGE / sqrt(pooled) * sqrt(n)

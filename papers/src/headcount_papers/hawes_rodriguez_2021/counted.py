@@ -21,9 +21,7 @@ def withheld_in(data: Tabulated) -> pl.DataFrame:
     return suppression_summary(data.counts, occupied=occupied_homes(data.population))
 
 
-def suppression_states(
-    settings: Settings, attacked: Tabulated, work: Work
-) -> list[pl.DataFrame]:
+def suppression_states(settings: Settings, attacked: Tabulated, work: Work) -> list[pl.DataFrame]:
     """Withheld in each state; a person's own people stand for themselves."""
     if settings.population:
         return [withheld_in(attacked)]
@@ -37,7 +35,7 @@ def _state(seed: int) -> pl.DataFrame:
 
 
 def added_up(states: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Together, with the least and the most in one: table, rule, level, total, withheld, percent, least and most in percent."""
+    """Columns: table, rule, level, total, withheld, percent, least and most in percent."""
     together = pl.concat(states).group_by(KEYS, maintain_order=True)
     percent = pl.col("percent").fill_nan(None)
     found = together.agg(

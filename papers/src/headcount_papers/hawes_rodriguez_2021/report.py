@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from headcount.comparison.study import Findings
-from headcount.comparison.template import cell
 from headcount.evaluation.reidentified import ALL, COMMERCIAL, PERFECT, TELLING
 from headcount_papers.hawes_rodriguez_2021.accuracy import (
     COUNTY,

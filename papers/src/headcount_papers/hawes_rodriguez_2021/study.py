@@ -171,9 +171,7 @@ def _by_race(
     return [found]
 
 
-def _products(
-    settings: Settings, setup: Setup, runs: range, work: Work
-) -> Iterator[pl.DataFrame]:
+def _products(settings: Settings, setup: Setup, runs: range, work: Work) -> Iterator[pl.DataFrame]:
     """Errors of the Bureau's products: of 2020, and the demonstration data of April 2021."""
     people = people_2020(setup.households)
     if people is None or race_alone(setup.data.population) is None:

@@ -22,7 +22,7 @@ ORDERED = (0, 4, 8, 12, 16)
 
 
 def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, pl.DataFrame]:
-    """The tables ``paper`` and ``targets``: every number of ``published.toml`` beside ours.
+    """The tables ``abstract``, ``paper`` and ``targets``: what is published beside ours.
 
     ``judged`` says whether this run is one that the targets are about: a nation, four replicates
     pooled. Otherwise only what is exact by construction is judged. ``examined`` is that of
@@ -59,7 +59,7 @@ LAWS, IDENTITIES = "laws", "identities"
 
 
 def met_by_kind(targets: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """How many of the judged rows are reproduced or compatible, and how many there are, by what they are beside.
+    """How many of the judged rows are reproduced or compatible, and of how many, by kind.
 
     Published numbers are errors, losses, biases and fractions that the paper or its notebooks
     print. A law or an identity holds in any run that is built rightly, whatever the paper found;
