@@ -184,7 +184,7 @@ def test_published_numbers_come_out_again() -> None:
 
 def test_a_wrong_mechanism_does_not_pass_the_comparison() -> None:
     """Negative control: 10 % less noise, as if epsilon were larger, is found."""
-    runs = figure_1(Settings(replicates=4), WORK)["replicates"]
+    runs = figure_1(Settings(replicates=12), WORK)["replicates"]
     right = judge(runs)["claims"].filter(id="residual_sd")["outcome"]
     assert "not reproduced here" not in set(right)
     wrong = judge(runs.with_columns(pl.col("residual_sd") * 0.9))["claims"]

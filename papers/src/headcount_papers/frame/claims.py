@@ -42,6 +42,7 @@ CAUSES = ("population", "setting unknown", "chance", "ours", THEIRS, UNKNOWN)
 """Why a claim is not reproduced: our people differ, a setting is not published, few draws, a
 mistake of ours or of the paper's; or nobody knows."""
 NOT_EXAMINED = "causes were looked for with the study's own settings only"
+NOT_FOUND = "no cause was found"
 NO_SUCH_NUMBER = "this run has no such number"
 ONE_DRAW = "one draw shows nothing of chance"
 
@@ -126,8 +127,8 @@ class Claim:
         log         numbers above 0 are judged by their logarithms, as factors are
         unit        of the last digit that is printed, if ours is rounded to it too
         pooled      how many draws the printed number is the mean of
-        cause       one of ``CAUSES``, with its reason, needed where the claim is not reproduced in
-                    the run that was examined; or cases such as
+        cause       one of ``CAUSES``, with its reason, where the claim is not reproduced in the run
+                    that was examined; unknown if none was found; or cases such as
                     {level = "county", cause = "chance", reason = "..."}, of which the first that
                     fits holds. With "theirs" the paper errs
         reason      the cause in a sentence; with the rule "not testable here" why it is not
@@ -278,8 +279,8 @@ def verdicts(
         measures   the functions that claims name
         judged     False for a run that the paper's numbers are not about: then only what must
                    hold in any run is judged
-        examined   whether this is the run whose verdicts were examined one by one: then one that is
-                   not reproduced and has no cause, with its reason, is an error
+        examined   whether this is the run whose verdicts were examined one by one: the causes are
+                   those of that run
     """
     found: dict[str, list[Row]] = {}
     queries = Queries(tables, _read(package).get("views", {}))
@@ -298,14 +299,14 @@ def verdicts(
             rows = [_row(one, {}, MeasuredClaim()) for one, _ in _cases(claim)]
         if not (judged or claim.always):
             rows = [row | _NO_VERDICT for row in rows]
-        found.setdefault(claim.to, []).extend(_explained(row, package, examined) for row in rows)
+        found.setdefault(claim.to, []).extend(_explained(row, examined=examined) for row in rows)
     return {name: _frame(rows) for name, rows in found.items()}
 
 
 _NO_VERDICT: Row = {one.name: None for one in fields(Verdict)} | {"outcome": NOT_JUDGED}
 
 
-def _explained(row: Row, package: str, examined: bool) -> Row:
+def _explained(row: Row, *, examined: bool) -> Row:
     """The row with its cause exactly where it needs one."""
     if row["outcome"] == NOT_TESTABLE:
         return row | {"cause": ""}
@@ -315,14 +316,7 @@ def _explained(row: Row, package: str, examined: bool) -> Row:
         return row | {"outcome": PAPER_ERRS}
     if not examined:
         return row | {"cause": UNKNOWN, "reason": NOT_EXAMINED}
-    if row["cause"]:
-        return row
-    raise ConfigError(
-        _source(package),
-        place=row["id"],
-        found=f"{row['outcome']!r} without a cause: {row['claim']}: {row['finding']}",
-        expected=f"one of {', '.join(CAUSES)}",
-    )
+    return row if row["cause"] else row | {"cause": UNKNOWN, "reason": NOT_FOUND}
 
 
 def _frame(rows: list[Row]) -> pl.DataFrame:
@@ -505,8 +499,8 @@ def _judged(
             ours = Spread.of([log(one) for one in values])
             if spread is not None:
                 ours = Spread(mean=ours.mean, sd=spread.sd / spread.mean, draws=spread.draws)
-            near = None if margin is None else (log(margin[0]), log(margin[1]))
-            return of_number(log(published), ours, margin=near, pooled=claim.pooled)
+            ends = None if margin is None else (log(margin[0]), log(margin[1]))
+            return of_number(log(published), ours, margin=ends, pooled=claim.pooled)
         return of_number(published, ours, margin=margin, unit=claim.unit, pooled=claim.pooled)
     if true is None or not of:
         return Verdict(outcome=NOT_TESTABLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -75,24 +75,21 @@ def run(settings: Settings, work: Work) -> Findings:
     cells = withheld_in(setup.data).filter(rule="cell")
     withheld = attacked[0].found["withheld"]
 
-    def every_state(make: Callable[[Attacked], pl.DataFrame]) -> pl.DataFrame:
-        made = [make(one).with_columns(pl.lit(one.draw).alias("draw")) for one in attacked]
-        return pl.concat(made, how="diagonal_relaxed")
+    def every_state(name: str) -> pl.DataFrame:
+        draws = (one.found[name].with_columns(pl.lit(one.draw).alias("draw")) for one in attacked)
+        return pl.concat(draws)
 
-    matches, errors, product, agreed = (
-        every_state(lambda one, name=name: one.found[name])  # type: ignore[misc]
-        for name in ("matches", "errors", "product", "agreement")
-    )
+    product = every_state("product")
     tables = {
         "suppression": added_up(states),
         "complement": pl.concat([cells, withheld.select(cells.columns)]),
-        "recovered": recovered_table(setup.counts, Thresholds()),
-        "reid": reid_table(matches),
-        "mae": mae_table(errors),
+        "recovered": attacked[0].found["recovered"],
+        "reid": reid_table(every_state("matches")),
+        "mae": mae_table(every_state("errors")),
         "redistricting": _redistricting(product),
-        "agreement": agreement_table(agreed),
+        "agreement": agreement_table(every_state("agreement")),
         "methods": methods_table(every, schema, tree),
-        "reid_draws": every_state(lambda one: reid_table(one.found["matches"])),
+        "reid_draws": every_state("reid"),
         "product_draws": product.filter(size_category=EVERY).select(
             "method", "area", "statistic", "draw", "mae"
         ),
@@ -102,10 +99,9 @@ def run(settings: Settings, work: Work) -> Findings:
         ),
     }
     tables["crossing"] = crossing_table(tables["reid"], tables["methods"])
-    recovered = every_state(lambda one: recovered_table(one.setup.counts, Thresholds()))
     tables |= verdicts(
         __package__,
-        {**tables, "recovered_draws": recovered},
+        {**tables, "recovered_draws": every_state("recovered")},
         judged=settings.population is None,
         examined=settings.usual,
     )
@@ -146,6 +142,8 @@ def _attacked(settings: Settings, work: Work) -> Iterator[Attacked]:
         found["errors"] = pl.concat([found["errors"], *(one["errors"] for one in by_race)])
         product = [*(one["product"] for one in by_race), *_products(settings, setup, runs, work)]
         found["product"] = pl.concat(product) if product else pl.DataFrame(schema=ERRORS)
+        found["reid"] = reid_table(found["matches"])
+        found["recovered"] = recovered_table(setup.counts, Thresholds())
         yield Attacked(draw=draw, setup=setup, found=found)
 
 

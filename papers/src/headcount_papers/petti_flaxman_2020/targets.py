@@ -31,6 +31,7 @@ def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, 
     total = pl.lit("TC").alias("count_type")  # the bias is that of total counts
     coded = tables["bias"].filter(index_definition="code").with_columns(total)
     answers = tables["equivalence"].drop_nulls("fraction")
+    runs = int(tables["topdown"]["runs"][0])
     return verdicts(
         __package__,
         {
@@ -44,8 +45,8 @@ def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, 
             "answers": answers.with_columns(
                 count_type=pl.lit("SC"),
                 level=pl.lit("county"),
-                spread=pl.col("standard_error") * tables["topdown"]["runs"].max() ** 0.5,
-                runs=tables["topdown"]["runs"].max(),
+                spread=pl.col("standard_error") * runs**0.5,
+                runs=pl.lit(runs),
             ),
         },
         measures={"largest_error_of_states": _largest_error_of_states},
