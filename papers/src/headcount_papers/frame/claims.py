@@ -103,7 +103,7 @@ class Claim:
         given       what that function is called with in every case
         table, ours     in place of them, for families: a table and its column, a row for each draw
         spread, runs    of such a table, where a row pools several runs: the column of the standard
-                    deviation of the pooled number, and that of the number of runs
+                    deviation from run to run, and that of the number of runs
         trials      columns of the query's rows that tell draws apart, such as block groups
         called      what a draw is, in words
         needs       "all" or "most": how many of a draw's rows must keep the rule for it to be true
@@ -409,12 +409,13 @@ def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
 
 
 def _pooled(claim: Claim, ours: Row) -> Spread | None:
-    """The draws behind a number that pools several runs."""
-    values = [ours.get(column) for column in (claim.ours, claim.spread, claim.runs)]
-    if not claim.spread or any(value is None or isnan(value) for value in values):
+    """The runs behind a number that pools several."""
+    known = [ours.get(column) for column in (claim.ours, claim.spread, claim.runs)]
+    numbers = [float(one) for one in known if one is not None and not isnan(one)]
+    if not claim.spread or len(numbers) < len(known):
         return None
-    mean, sd, runs = values
-    return Spread(mean=mean, sd=sd * runs**0.5, draws=int(runs))
+    mean, sd, runs = numbers
+    return Spread(mean=mean, sd=sd, draws=int(runs))
 
 
 def _published(claim: Claim, package: str, ours: pl.DataFrame) -> Iterator[Row]:

@@ -161,7 +161,7 @@ def _more(needed: float, n: int) -> int | None:
     if not isfinite(needed) or needed > FAR:
         return None
     whole = max(ceil(needed), n + 1)
-    step = 10 ** max(len(str(whole)) - 2, 0)
+    step: int = 10 ** max(len(str(whole)) - 2, 0)
     return -(-whole // step) * step
 
 
