@@ -223,19 +223,25 @@ def _numbered_in(seen: SeenFile) -> str:
     """
     if any(map(called_count, seen.columns)):
         return ""
-    for one in seen.columns:
-        for home in seen.columns:
-            several = len(one.values) / MEAN_HOUSEMATES <= home.number < len(one.values)
-            if home is one or is_place(home) or not several:
-                continue
-            if _numbered_from_one(seen.frame, one, home.name) > 2:
+    rows = seen.frame.height
+    numbers = list(filter(_from_one, seen.columns))
+    for home in seen.columns if numbers else ():
+        if not rows / MEAN_HOUSEMATES <= home.number < rows or is_place(home):
+            continue
+        for one in numbers:
+            if one is not home and _numbered_from_one(seen.frame, one, home.name) > 2:
                 return home.name
     return ""
 
 
+def _from_one(one: SeenColumn) -> bool:
+    """Whether values are the whole numbers from 1 on, as many as there are."""
+    return one.whole and not one.has_gaps and one.numbers == list(range(1, one.number + 1))
+
+
 def _numbered_from_one(frame: pl.DataFrame, one: SeenColumn, home: str) -> int:
     """In how many sizes of dwellings a column numbers people from 1 on; 0 if not in all."""
-    if not one.whole or one.has_gaps or one.numbers != list(range(1, one.number + 1)):
+    if not _from_one(one):
         return 0
     number = pl.Series("\0n", one.form.plain(one.values)).cast(pl.Float64)
     groups = frame.select(home).with_columns(number).group_by(home)
