@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from headcount.mechanisms import PreTabular as PreTabular
     from headcount.mechanisms import Sampling as Sampling
     from headcount.mechanisms.cell_key.mechanism import CellKey as CellKey
+    from headcount.mechanisms.coarsening.mechanism import Coarsening as Coarsening
     from headcount.mechanisms.rounding.mechanism import Rounding as Rounding
     from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
     from headcount.mechanisms.swapping.mechanism import HouseholdSwapping as HouseholdSwapping
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from headcount.release import TablesRelease as TablesRelease
     from headcount.release.store import read_release as read_release
     from headcount.report.finding import Finding as Finding
+    from headcount.run.coarsen import coarsenings as coarsenings
     from headcount.run.compare import Comparison as Comparison
     from headcount.run.compare import compare as compare
     from headcount.run.plan import plan as plan

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isinf
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, named_area, print_json
-from headcount.cli.show import plain_console, show_far, table_of
+from headcount.cli.options import AsJson, Quiet, named_area, print_json
+from headcount.cli.show import plain_console, show_far, show_table, table_of
 from headcount.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,7 +66,35 @@ def plan(
             "--want", help="What the goal is about: LEVEL.QUERY=IMPORTANCE; may be repeated."
         ),
     ] = [],  # noqa: B006
+    coarsen: Annotated[
+        bool,
+        typer.Option(
+            "--coarsen",
+            help="Of a config with coarsening: try ladders, crossings and joins on the people.",
+        ),
+    ] = False,
+    areas: Annotated[
+        str, typer.Option("--areas", help="With --coarsen: least people of areas, with commas.")
+    ] = "",
+    cross: Annotated[
+        str,
+        typer.Option(
+            "--cross", help="With --coarsen: levels or least people at which tables are crossed."
+        ),
+    ] = "",
+    join: Annotated[
+        list[str],
+        typer.Option(
+            "--join",
+            help="With --coarsen: joined levels, race:other=aian,nhpi, or where bins of years "
+            "begin, age=0,18,65; may be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    out: Annotated[
+        Path | None, typer.Option(help="With --coarsen: a new folder for the page.")
+    ] = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show how far off a release would be, by level and query: as configured, and changed.
 
@@ -78,15 +107,30 @@ def plan(
     A config of headcount estimate, with [measurements], is planned by the published files alone:
     how exact they are. Their noise is drawn, so --set and --goal are refused.
 
+    With --coarsen the people are read: plans of coarsening are tried on them, each audited, and a
+    confidential page shows what each keeps and proves. Nothing is chosen; a person writes a plan
+    into the config.
+
     \b
     Example:
+      headcount plan config.toml --coarsen --areas 100,200 --join age=0,18,65
       headcount plan config.toml --within tract.total=10@0.95
       headcount plan config.toml --set epsilon=2
       headcount plan config.toml --set levels.county=0.4
     """
     from headcount.config.load import is_estimate
 
-    areas = [named_area(one, command="plan") for one in area]
+    if coarsen:
+        if change or goal or want or within or area:
+            raise ConfigError(
+                "plan", place="--coarsen", found="other questions", expected="--coarsen alone"
+            )
+        _try_coarsening(config, areas, cross, join, out, as_json=as_json, quiet=quiet)
+        return
+    if areas or cross or join or out:
+        found = "--areas, --cross, --join or --out"
+        raise ConfigError("plan", place="--coarsen", found=found, expected="--coarsen with them")
+    named = [named_area(one, command="plan") for one in area]
     if is_estimate(config):
         if change or goal or want or within:
             raise ConfigError(
@@ -95,9 +139,9 @@ def plan(
                 found="published answers, whose noise is drawn",
                 expected="no --set, --goal, --want or --within: their shares are what they are",
             )
-        _show_measurements(config, areas, as_json=as_json)
+        _show_measurements(config, named, as_json=as_json)
         return
-    tables, file, shares = _of_settings(config, areas, change, goal, want, within)
+    tables, file, shares = _of_settings(config, named, change, goal, want, within)
     if as_json:
         plain = {name: _plain(one) for name, one in tables.items()}
         print_json({"tables": plain, "places_read_from": file})
@@ -113,6 +157,72 @@ def plan(
     if shares is not None:
         typer.echo("\nthe suggested shares, for the config:\n")
         typer.echo(_toml(shares))
+
+
+def _try_coarsening(
+    config: Path,
+    areas: str,
+    cross: str,
+    join: Sequence[str],
+    out: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Plans of coarsening, tried on the people."""
+    from headcount.processes import progress_of
+    from headcount.report.model import CONFIDENTIAL_BANNER
+    from headcount.run.coarsen import plan_coarsening
+
+    tries: dict[str, Sequence[Any]] = {"joins": [_join(one) for one in join]}
+    if areas:
+        tries["areas"] = [_people(one, "--areas") for one in areas.split(",")]
+    if cross:
+        parts = [one.strip() for one in cross.split(",")]
+        tries["crossed"] = [int(one) if one.isdigit() else one for one in parts]
+    folder = out or Path("coarsening") / config.stem / "internal"
+    given = {"areas": [areas], "cross": [cross], "join": join}
+    words = [f"--{name} {quote(one)}" for name, many in given.items() for one in many if one]
+    recipe = " ".join(["headcount plan", quote(config.name), "--coarsen", *words])
+    page, found = plan_coarsening(
+        config,
+        out=folder,
+        recipe=recipe,
+        tries=tries,
+        progress=progress_of(quiet=quiet or as_json),
+    )
+    if as_json:
+        texts = [found.toml(number) for number in found.table["plan"]]
+        rows = [
+            row | {"toml": text} for row, text in zip(found.table.to_dicts(), texts, strict=True)
+        ]
+        print_json({"report": page, "confidential": found.confidential, "plans": rows})
+        return
+    if not quiet:
+        if found.confidential:
+            typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
+        show_table(found.brief, title="what each plan keeps and proves, in per cent")
+    typer.echo(f"page:  {page}{' (confidential)' if found.confidential else ''}")
+    typer.echo(f"plans: {page.parent / 'plans'}, each the tables of a config")
+
+
+def _people(text: str, option: str) -> int:
+    if not text.strip().isdigit() or not int(text):
+        raise ConfigError("plan", place=option, found=repr(text), expected="least people: 100,200")
+    return int(text)
+
+
+def _join(text: str) -> tuple[str, Any]:
+    """ATTRIBUTE:LABEL=LEVEL,LEVEL or ATTRIBUTE=YEAR,YEAR."""
+    name, equals, rest = text.partition("=")
+    attribute, colon, label = name.partition(":")
+    parts = tuple(one.strip() for one in rest.split(","))
+    if equals and attribute and colon and label and all(parts):
+        return attribute, (label, parts)
+    if equals and attribute and not colon and all(one.isdigit() for one in parts):
+        return attribute, tuple(map(int, parts))
+    expected = "ATTRIBUTE:LABEL=LEVEL,LEVEL or, of years, ATTRIBUTE=0,18,65"
+    raise ConfigError("plan", place="--join", found=repr(text), expected=expected)
 
 
 LEAST = "least loss"

@@ -115,6 +115,7 @@ class _Search:
     of: Worlds
     asked: _Statements
     found: list[_Witness] = field(default_factory=list)
+    pivots: int = PIVOTS
 
     def witness(self, statement: Ints, world: _Witness) -> None:
         """Note a world that shows some statements not proven."""
@@ -129,11 +130,27 @@ class _Search:
         return self.asked.where(OPEN)
 
 
-def audit(worlds: Worlds, *, insiders: bool = True, progress: Progress = silent) -> Audit:
-    """Decide every statement of a release, or count it as proven."""
+def audit(
+    worlds: Worlds,
+    *,
+    insiders: bool = True,
+    finer: tuple[Worlds, Audit] | None = None,
+    pivots: int = PIVOTS,
+    progress: Progress = silent,
+) -> Audit:
+    """Decide every statement of a release, or count it as proven.
+
+    where
+        insiders   whether those who know themselves are asked about too
+        finer      a release from which this one follows, by sums alone, and its audit: what it does
+                   not prove this one does not, and there is no witness for it here
+        pivots     of the linear programs of a piece
+    """
     nothing = np.zeros(0, dtype=np.int64)
     asked = _statements(worlds, insiders=insiders)
-    search_for = _Search(worlds, asked, [_Witness(nothing, nothing, nothing)])
+    search_for = _Search(worlds, asked, [_Witness(nothing, nothing, nothing)], pivots)
+    if finer is not None:
+        _by_finer(search_for, *finer)
     _by_zeros(search_for)
     _by_single_changes(search_for)
     for fixed, unit in _ways(worlds):
@@ -169,6 +186,19 @@ def _statements(of: Worlds, *, insiders: bool) -> _Statements:
         said=np.where(shown, NOT_PROVEN, OPEN),
         witness=np.where(shown, 0, -1),
     )
+
+
+def _by_finer(search_for: _Search, of: Worlds, found: Audit) -> None:
+    """Not proven by a finer release: its worlds are worlds of this one."""
+    mine, theirs, asked = search_for.of.atoms, of.atoms, search_for.asked
+    _, cell_of = np.unique(theirs.of_cell // theirs.hidden, return_index=True)
+    _, leaf_of = np.unique(of.of_leaf, return_index=True)
+    own = found.statements
+    some = np.flatnonzero((own.said == NOT_PROVEN) & (own.insider < 0))
+    area = search_for.of.of_leaf[leaf_of[own.area[some]]]
+    key = mine.of_cell[cell_of[own.key[some]]] // mine.hidden
+    known = np.isin(asked.area * mine.keys + asked.key, area * mine.keys + key)
+    asked.said[known & (asked.said == OPEN) & (asked.insider < 0)] = NOT_PROVEN
 
 
 def _by_zeros(search_for: _Search) -> None:
@@ -449,7 +479,7 @@ class _Piece:
         for one in statements.tolist():
             if asked.said[one] != OPEN:
                 continue
-            if self.too_large or self.pivots > PIVOTS:
+            if self.too_large or self.pivots > self.search.pivots:
                 asked.said[one] = UNDECIDED
                 continue
             asked.said[one] = self._decide(one, statements)
@@ -498,7 +528,7 @@ class _Piece:
         import highspy
 
         if self.solver is None:
-            self.solver = load(self.program, simplex_iteration_limit=PIVOTS)
+            self.solver = load(self.program, simplex_iteration_limit=self.search.pivots)
             self.solver.setOptionValue("presolve", "off")
             self.solver.setOptionValue("solver", "simplex")
             self.last = np.zeros(0, dtype=np.int64)
