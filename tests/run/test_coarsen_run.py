@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -98,7 +99,7 @@ def test_a_plan_in_the_config_passes_check_as_the_table_says(config):
 def test_the_same_from_python_and_as_json(config):
     given = json.loads(plan("--coarsen", "--areas", "10", "--cross", "county,nowhere", "--json"))
     made = load_config(config)
-    wanted = Chain.of(made.mechanism).last
+    wanted: Any = Chain.of(made.mechanism).last
     found = hc.coarsenings(
         made.population.read(), wanted, areas=(10,), crossed=("county", "nowhere")
     )

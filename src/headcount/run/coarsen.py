@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount.config.load import load_config
-from headcount.errors import ConfigError, RunError
+from headcount.errors import RunError
 from headcount.files import close_folder, make_private, write_bytes_atomic, write_text_atomic
-from headcount.mechanisms import Chain
 from headcount.mechanisms.coarsening.mechanism import Coarsening
 from headcount.mechanisms.coarsening.search import (
     NOWHERE,
     PIVOTS,
     WITH_AREAS,
     Search,
+    to_try,
     try_plans,
 )
 from headcount.population import Population
@@ -282,16 +282,11 @@ def plan_coarsening(
 ) -> tuple[Path, CoarseningPlans]:
     """Try plans on the people of a config, and write the page, the table and a file for each."""
     config = load_config(config_file)
-    chain = Chain.of(config.mechanism)
-    if not isinstance(chain.last, Coarsening) or chain.steps:
-        expected = '[mechanism] name = "coarsening", with the wanted tables and an audit'
-        raise ConfigError(
-            str(config_file), place="mechanism", found=repr(chain.called), expected=expected
-        )
+    method = to_try(config.mechanism, source=str(config_file))
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise RunError(f"{out}: found existing content, expected a new or empty folder")
     data = Tabulated.of(config.population.read())
-    search = try_plans(chain.last, data.counts, progress=progress, **tries)
+    search = try_plans(method, data.counts, progress=progress, **tries)
     found = CoarseningPlans(
         search, not data.population.public, recipe, str(data.counts.domain.counted)
     )

@@ -24,6 +24,7 @@ from headcount.errors import ConfigError
 from headcount.fields import Pairs
 from headcount.files import to_toml
 from headcount.geography import Geography
+from headcount.mechanisms._chain import Chain, Mechanisms
 from headcount.mechanisms._own_tables import plain
 from headcount.mechanisms.coarsening.areas import Rung, rung_name
 from headcount.mechanisms.coarsening.audit import Audit, audit
@@ -140,6 +141,15 @@ class Search:
 
 def _percent(many: int, of: int) -> float:
     return 100 * many / of if of else 0.0
+
+
+def to_try(mechanism: Mechanisms, *, source: str) -> Coarsening:
+    """The coarsening that a config has; refused if it has another method, or a step before it."""
+    chain = Chain.of(mechanism)
+    if not isinstance(chain.last, Coarsening) or chain.steps:
+        expected = '[mechanism] name = "coarsening", with the wanted tables and an audit'
+        raise ConfigError(source, place="mechanism", found=repr(chain.called), expected=expected)
+    return chain.last
 
 
 def try_plans(
