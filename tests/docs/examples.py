@@ -418,6 +418,7 @@ def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example("coarsening", "coarsening.md", ('name = "coarsening"',), {}),
+        Example("no-noise", "no-noise.md", ('name = "coarsening"',), {}),
         Example(
             "suppression-own",
             "suppression.md",
