@@ -22,7 +22,8 @@ HEADERS = {
     "lock.txt": "what headcount needs, and what builds it",
     "dev.txt": "what the tests and the optional extras need beside lock.txt",
     "spark.txt": "what the engine spark needs beside lock.txt",
-    "tools.txt": "what writes locks and the bill of materials and checks what is released, in an environment of its own",
+    "tools.txt": "what writes locks and the bill of materials and checks what is released, "
+    "in an environment of its own",
 }
 BUILD = ("hatchling", "editables", "setuptools")  # setuptools: PySpark comes as source
 TOOLS = ("cyclonedx-bom", "twine", "uv")
