@@ -19,15 +19,23 @@ from headcount.comparison.answer import (
     public_sentences,
 )
 from headcount.comparison.methods import NONE
-from headcount.domain import CountsOf
+from headcount.domain import CountsOf, Domain
 from headcount.evaluation import Truth
 from headcount.evaluation.uniqueness import Uniqueness, alone_by_attributes
+from headcount.geography.geography import Geography, regular
 from headcount.mechanisms import Geometric, Identity, Tabulated, protect
 from headcount.population.uniform import uniform
+from headcount.schema import Attribute, Schema
 from headcount.schema.roles import NO_ROLES, Attacker
 from headcount.tabulate import Query
 
+SCHEMA = Schema(
+    (Attribute("sex", ("f", "m")), Attribute("faith", ("a", "b"))),
+    attacker=Attacker(knows=("sex",), sensitive=("faith",)),
+)
+PLACES = regular(children=3, depth=2)
 LEVELS = ("whole", "town", "street")
+DOMAIN = Domain(SCHEMA, Geography(LEVELS, PLACES.units, PLACES.parents))
 
 
 def made(case: str, *, usable: dict[str, str] | None = None, **more: object) -> _Answer:
@@ -117,7 +125,7 @@ def test_sentences_say_how_far_down_at_which_risk_and_call_no_case_the_best():
         made("less noise", epsilon=4.0, usable={"totals": "street", "sex": "whole"}, found=30.0),
         made("rounded", usable={"totals": "street", "sex": "street"}, right=None, found=0.0),
     ]
-    said = _sentences(found, LEVELS, CountsOf.PEOPLE)
+    said = [one.replace("\N{NO-BREAK SPACE}", " ") for one in _sentences(found, DOMAIN)]
     assert said[1] == (
         "Totals: with a promise usable down to street (less noise: 30 % found, 80 % right); "
         "without one usable down to street (rounded: 0 % found)."
@@ -130,19 +138,19 @@ def test_sentences_say_how_far_down_at_which_risk_and_call_no_case_the_best():
 def test_what_no_case_keeps_and_what_each_gives_up_is_said():
     found = [
         made("noise", epsilon=1.0, usable={"totals": _NOWHERE}, gives_up=("is below 0",)),
-        made("keys", usable={"totals": _UNPUBLISHED}, named=(60.0, 20.0)),
+        made("keys", usable={"totals": _UNPUBLISHED}, named=60.0),
     ]
-    said = " ".join(_sentences(found, LEVELS, CountsOf.PEOPLE))
+    said = " ".join(_sentences(found, DOMAIN)).replace("\N{NO-BREAK SPACE}", " ")
     assert "Totals: with a promise usable nowhere; without one usable nowhere." in said
     assert "Given up: noise: is below 0." in said
-    assert "rightly for 60 % (keys; a guess 20 %)" in said
+    assert "names faith rightly for 60 % (keys)" in said
 
 
 def test_of_many_attributes_the_weakest_stands_for_all():
     usable = {"totals": "street", **dict.fromkeys("abcde", "town"), "every cell": _NOWHERE}
     one = made("noise", epsilon=1.0, usable={**usable, "d": "whole"})
     assert _reach(one, "a", LEVELS) == "whole"
-    said = _sentences([one], LEVELS, CountsOf.PEOPLE)
+    said = _sentences([one], DOMAIN)
     assert sum("Counts by" in sentence for sentence in said) == 2
     assert any(sentence.startswith("Counts by every attribute") for sentence in said)
 

@@ -24,8 +24,7 @@ DEMO = Path(__file__).with_name("demo.toml")
 MEMO = {
     "alone_found_percent": "found, %",
     "alone_right_percent": "a 1 is right, %",
-    "found_percent": "named, %",
-    "guess_percent": "a guess, %",
+    "named_percent": "named, %",
     "withheld_people_percent": "withheld, %",
 }
 """What of the memo a terminal shows beside the case and what is usable, in short words."""

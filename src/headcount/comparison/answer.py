@@ -14,11 +14,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from headcount.attacks.records import known_names, learnt_names
+from headcount.comparison.measures import UNLIKE_MOST
 from headcount.comparison.methods import NONE
-from headcount.domain import CountsOf
+from headcount.domain import CountsOf, Domain
 from headcount.evaluation.answers import EVERY_CELL, EVERYONE
 from headcount.evaluation.tally import FINE, use_of
 from headcount.evaluation.uniqueness import alone_by_attributes, percentages
+from headcount.schema import Schema
 
 _TOTALS = "totals"
 _NOWHERE, _UNPUBLISHED = "nowhere", "not published"
@@ -71,12 +74,10 @@ def kept_table(
     )
 
 
-def answered(
-    tables: Mapping[str, pl.DataFrame], levels: Sequence[str], counted: CountsOf
-) -> tuple[list[str], pl.DataFrame]:
+def answered(tables: Mapping[str, pl.DataFrame], domain: Domain) -> tuple[list[str], pl.DataFrame]:
     """The answer in sentences, and what each case keeps and gives away as a table."""
-    found = _answers(tables, levels)
-    return _sentences(found, levels, counted), _answer_table(found)
+    found = _answers(tables, domain.geography.levels)
+    return _sentences(found, domain), _answer_table(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,8 @@ class _Answer:
         found      of people alone of their kind in the smallest places the part that a published 1
                    points out, in per cent
         right      of the published 1s those that are one person, in per cent
-        named      people who were named rightly by the attack that names, beside a guess
+        named      of people unlike most in their place the part that was named rightly by the
+                   attack that names, in per cent
         gives_up   in words
     """
 
@@ -100,7 +102,7 @@ class _Answer:
     usable: Mapping[str, str]
     found: float | None
     right: float | None
-    named: tuple[float, float] | None = None
+    named: float | None = None
     gives_up: tuple[str, ...] = ()
 
 
@@ -134,8 +136,8 @@ def _answers(tables: Mapping[str, pl.DataFrame], levels: Sequence[str]) -> list[
         own = kept.filter(case=case)
         usable = {kind: _usable_to(own, kind, levels) for kind in kinds}
         one = _alone(alone.filter(case=case), own, levels)
-        named = attacks.filter(case=case, attack="reidentification", who="everybody")
-        rates = named.select("right_percent", "guess_percent").rows()
+        named = attacks.filter(case=case, attack="reidentification", who=UNLIKE_MOST)
+        rates = named.select("people", "claimed", "right_percent").drop_nulls().rows()
         found.append(
             _Answer(
                 case=case,
@@ -144,7 +146,7 @@ def _answers(tables: Mapping[str, pl.DataFrame], levels: Sequence[str]) -> list[
                 usable=usable,
                 found=one["found_percent"],
                 right=one["right_percent"],
-                named=rates[0] if rates and None not in rates[0] else None,
+                named=rates[0][1] * rates[0][2] / rates[0][0] if rates and rates[0][0] else None,
                 gives_up=tuple(_gives_up(case, own, tables, levels)),
             )
         )
@@ -179,7 +181,7 @@ def _gives_up(
         if row["counts"] and row["lost"]:
             lost = 100 * row["lost"] / row["counts"]
             if lost >= 0.5:
-                yield f"{_percent(lost)} of groups in a {row['level']} are published as nobody"
+                yield f"{_percent(lost)} of groups in their {row['level']} are published as nobody"
     gaps = tables["table_changes"].filter(pl.col("case") == case)
     if gaps.height and (gaps["gap"].fill_null(0) > 0).any():
         yield "parts do not add up to totals"
@@ -199,8 +201,7 @@ def _answer_table(found: Sequence[_Answer]) -> pl.DataFrame:
                 **{f"usable: {kind}": one.usable[kind] for kind in kinds},
                 "alone_found_percent": one.found,
                 "alone_right_percent": one.right,
-                "named_percent": one.named[0] if one.named else None,
-                "guess_percent": one.named[1] if one.named else None,
+                "named_percent": one.named,
                 "gives_up": "; ".join(one.gives_up),
             }
             for one in found
@@ -210,24 +211,27 @@ def _answer_table(found: Sequence[_Answer]) -> pl.DataFrame:
             "alone_found_percent": pl.Float64,
             "alone_right_percent": pl.Float64,
             "named_percent": pl.Float64,
-            "guess_percent": pl.Float64,
         },
     )
 
 
-def _sentences(found: Sequence[_Answer], levels: Sequence[str], counted: CountsOf) -> list[str]:
+def _sentences(found: Sequence[_Answer], domain: Domain) -> list[str]:
     """The answer in a few sentences; each case stands for itself, and none is called the best."""
     shown = [one for one in found if one.case != NONE]
     if not shown:
         return []
+    levels, schema, counted = domain.geography.levels, domain.schema, domain.counted
     said = [
         f"Usable: 19 of 20 counts, and their mean error, are within {_percent(100 * FINE)} of the "
         f"mean count. Found: of those who are the only one of a kind in their {levels[-1]}, the "
         "part whom a published 1 points out. Right: of the published 1s, the part that is one "
         f"{counted.one}."
     ]
-    said += [_about(kind, shown, levels) for kind in _few_kinds(shown)]
-    if named := _about_naming(shown):
+    alike: dict[str, list[str]] = {}
+    for kind in _few_kinds(shown):
+        alike.setdefault(_about(kind, shown, levels), []).append(_kind_words(kind, shown))
+    said += [f"{_listed(kinds)}: {text}." for text, kinds in alike.items()]
+    if named := _about_naming(shown, levels[-1], schema):
         said.append(named)
     if given := _given_up(shown):
         said.append(f"Given up: {given}.")
@@ -289,6 +293,12 @@ def _reach(one: _Answer, kind: str, levels: Sequence[str]) -> str:
     return min((one.usable[name] for name in single), key=lambda at: _depth(at, levels))
 
 
+def _listed(kinds: Sequence[str]) -> str:
+    """Kinds of counts as the beginning of a sentence."""
+    first, *more = kinds
+    return " and ".join([first, *(kind[0].lower() + kind[1:] for kind in more)])
+
+
 def _depth(level: str, levels: Sequence[str]) -> int:
     return levels.index(level) if level in levels else -1
 
@@ -318,7 +328,7 @@ def _about(kind: str, found: Sequence[_Answer], levels: Sequence[str]) -> str:
             continue
         best = [one for one in those if _reach(one, kind, levels) == deepest]
         sides.append(f"{words} usable down to {deepest} ({_with_risk(best)})")
-    return f"{_kind_words(kind, found)}: {'; '.join(sides)}."
+    return "; ".join(sides)
 
 
 def _with_risk(found: Sequence[_Answer]) -> str:
@@ -339,17 +349,19 @@ def _risk(one: _Answer) -> str:
     return f"{one.case}: {_percent(one.found)} found{right}"
 
 
-def _about_naming(found: Sequence[_Answer]) -> str:
-    """What the attack that names people gets right beyond a guess."""
-    known = [(one.case, *one.named) for one in found if one.named is not None]
-    if not known:
+def _about_naming(found: Sequence[_Answer], leaf: str, schema: Schema) -> str:
+    """Whom the attack that names gets right where a guess from the place seldom is."""
+    known = sorted(
+        (one for one in found if one.named is not None), key=lambda one: one.named or 0.0
+    )
+    if not rates:
         return ""
-    case, right, guess = max(known, key=lambda row: row[1] - row[2])
-    least = min(known, key=lambda row: row[1] - row[2])
+    ends = dict.fromkeys((min(rates), max(rates)))
+    ranges = " to ".join(f"{_percent(rate)} ({case})" for rate, case in ends)
+    knows, learns = (" and ".join(f(schema)) for f in (known_names, learnt_names))
     return (
-        "Who knows where everybody lives, and what the report says of them, names what is "
-        f"sensitive rightly for {_percent(least[1])} ({least[0]}; a guess {_percent(least[2])}) to "
-        f"{_percent(right)} ({case}; a guess {_percent(guess)}) of those claimed."
+        f"Named: of those unlike most in their {leaf}, whom a guess seldom gets right, somebody "
+        f"who knows where everybody lives and their {knows} names {learns} rightly for {ranges}."
     )
 
 
@@ -382,4 +394,4 @@ def _percent(number: float | None) -> str:
     if number is None:
         return "none"
     digits = f"{number:.2g}" if number < 10 else f"{number:.0f}"
-    return f"{digits} %"
+    return f"{digits}\N{NO-BREAK SPACE}%"

@@ -102,8 +102,8 @@ ESTIMATED = {
     "words": pl.String,
 }
 NOT_MEASURED = {"what": pl.String, "why": pl.String}
-EVERYBODY = "everybody"
-_WHO = {"all": EVERYBODY, "nonmodal": "unlike most in the unit"}
+EVERYBODY, UNLIKE_MOST = "everybody", "unlike most in the unit"
+_WHO = {"all": EVERYBODY, "nonmodal": UNLIKE_MOST}
 
 
 @dataclass(frozen=True, kw_only=True)

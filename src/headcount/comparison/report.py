@@ -333,7 +333,7 @@ def _memo_columns(found: Findings) -> list[Any]:
     columns += ["negative_cells"] if (memo["negative_cells"].fill_null(0) > 0).any() else []
     optional = {
         "withheld_people_percent": ["withheld_people_percent"],
-        "found_percent": ["found_percent", "guess_percent"],
+        "named_percent": ["named_percent"],
     }
     for name, several in optional.items():
         columns += several if memo[name].drop_nulls().len() else []

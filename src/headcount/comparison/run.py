@@ -123,8 +123,8 @@ def run(
     frames = joined(made)
     left_out = [*offer.left_out, *refused]
     tables = _made_tables(frames, ways, promised, domain, left_out)
-    said, found = answered(tables, domain.geography.levels, domain.counted)
-    more = found.drop("method", "epsilon", "named_percent", "guess_percent")
+    said, found = answered(tables, domain)
+    more = found.drop("method", "epsilon")
     memo = tables["memo"].join(more, on="case", how="left", maintain_order="left")
     answer = pl.DataFrame({"sentence": said}, schema={"sentence": pl.String})
     tables = {"answer": answer, **tables, "memo": memo}
