@@ -351,9 +351,7 @@ def _risk(one: _Answer) -> str:
 
 def _about_naming(found: Sequence[_Answer], leaf: str, schema: Schema) -> str:
     """Whom the attack that names gets right where a guess from the place seldom is."""
-    known = sorted(
-        (one for one in found if one.named is not None), key=lambda one: one.named or 0.0
-    )
+    rates = [(one.named, one.case) for one in found if one.named is not None]
     if not rates:
         return ""
     ends = dict.fromkeys((min(rates), max(rates)))
