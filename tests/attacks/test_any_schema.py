@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headcount.attacks.feasible_intervals import WorkOut
 from headcount.attacks.linkage import Link
 from headcount.attacks.reconstruction import Reconstruct
 from headcount.attacks.records import Features, known_names, learnt_names
@@ -18,9 +19,12 @@ from headcount.attacks.reidentification import NOBODY, Reidentify
 from headcount.config.load import load_config, load_people
 from headcount.errors import ConfigError
 from headcount.evaluation import Truth
+from headcount.evaluation.answers import EVERY_CELL
 from headcount.evaluation.evaluate import attack
 from headcount.evaluation.part import TruePeople
+from headcount.evaluation.uniqueness import Uniqueness
 from headcount.mechanisms import Identity, protect
+from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release.store import schema_from_json, schema_to_json
 from headcount.schema.roles import Attacker
@@ -276,3 +280,41 @@ def test_roles_change_no_schema_and_are_kept_with_a_release(tmp_path: Path) -> N
     assert [one.name for one in features.known] == ["geschlecht", "alter"]
     known = replace(again, attacker=Attacker(knows=("alter",), sensitive=("geschlecht",)))
     assert learnt_names(known) == ("geschlecht",)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_who_is_alone_is_found_as_by_looking_at_everybody(
+    make: Callable[[int], Population], seed: int
+) -> None:
+    people = make(seed)
+    release = protect(Tabulated.of(people), Identity())
+    table = Uniqueness().compute(release, Truth.of(people)).table
+    leaf = people.geography.leaf
+    kinds = {name: (name,) for name in people.schema.names} | {EVERY_CELL: people.schema.names}
+    if known := people.schema.attacker.knows:
+        kinds["what is known"] = known
+    assert set(table.filter(level=leaf)["kind"]) == set(kinds)
+    for kind, names in kinds.items():
+        tally = Counter((unit, *(row[name] for name in names)) for unit, row in rows_of(people))
+        row = table.filter(level=leaf, kind=kind).row(0, named=True)
+        alone = sum(n == 1 for n in tally.values())
+        assert (row["alone"], row["claimed"], row["right"]) == (alone, alone, alone)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_certain_of_rounded_counts_is_true(
+    make: Callable[[int], Population], seed: int
+) -> None:
+    """Every range holds the count, and a count that is claimed is the count."""
+    people = make(seed)
+    data, names = Tabulated.of(people), people.schema.names
+    method = Rounding(tables={"each": [names[0]], "both": list(names[:2])}, base=3, how="nearest")
+    release = protect(data, method, seed=seed)
+    truth = Truth.of(people).made_by(method)
+    rows = attack(release, truth, WorkOut()).table
+    assert rows["outside"].sum() == 0
+    assert (rows["claimed"] == rows["right"]).all()
+    assert rows["attacked"].sum() > 0
+    # A control: of people who were not protected the same ranges do not hold.
+    other = Truth.of(make(seed + 50)).made_by(method)
+    assert attack(release, other, WorkOut()).table["outside"].sum() > 0
