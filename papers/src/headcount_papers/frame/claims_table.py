@@ -42,7 +42,7 @@ class Judged(Exhibits):
         table = claims_table(frame, figures=self.drawn)
         if headlines:
             chosen = table.filter(pl.col("headline") > 0).sort("headline", maintain_order=True)
-            return chosen, columns, ""
+            return chosen, columns, "section"
         return table, columns, GROUP
 
 
