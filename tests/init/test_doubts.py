@@ -486,6 +486,13 @@ REFUSED: dict[str, tuple[str, str, str, dict[str, object], tuple[int, int] | Non
         {"places": "district,kk"},
         (240, 20),
     ),
+    "households, with how many live in each": (
+        table("hh_id,town,persons,cars", "{n+500},T{n%4},{n%5+1},{n%3}", range(60)),
+        "column 'hh_id': found another household in every row, and 'persons': are these the people",
+        "--kind people protects households as if they were people",
+        {"kind": "people"},
+        (60, 4),
+    ),
     "several tables below each other": (
         PERSONS + PERSONS,
         "line 242: found the line of names again: several tables below each other, expected one",

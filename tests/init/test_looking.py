@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
@@ -219,13 +220,20 @@ def test_names_of_columns_are_taken_apart() -> None:
 
 
 def test_columns_that_add_up_others_are_no_cells() -> None:
-    base = {"m_a": [1, 5], "m_b": [2, 7], "f_a": [3, 11], "f_b": [4, 13]}
-    assert cells({"total": [10, 36], **base})[1] == ("total",)
-    parts = {"m_total": [3, 12], "m_a": [1, 5], "m_b": [2, 7]}
-    more = {"f_total": [7, 24], "f_a": [3, 11], "f_b": [4, 13]}
-    assert cells({**parts, **more})[1] == ("m_total", "f_total")
-    assert cells({"all": [10, 36], **parts, **more})[1] == ("all", "m_total", "f_total")
+    random = Random(4)
+    base = {name: [random.randint(50, 900) for _ in range(8)] for name in ("m_a", "m_b", "f_a")}
+    base["f_b"] = [random.randint(50, 900) for _ in range(8)]
+
+    def of(*names: str) -> list[int]:
+        return [sum(row) for row in zip(*(base[name] for name in names), strict=True)]
+
+    assert cells({"total": of(*base), **base})[1] == ("total",)
+    both = {"m_total": of("m_a", "m_b"), **base, "f_total": of("f_a", "f_b")}
+    assert cells(both)[1] == ("m_total", "f_total")
+    assert cells({"all": of(*base), **both})[1] == ("all", "m_total", "f_total")
     assert cells(base)[1] == ()
+    few = {name: values[:1] for name, values in base.items()}
+    assert cells({"total": of(*base)[:1], **few})[1] == ()  # one row: it may be by chance
 
 
 # --- at a terminal ---------------------------------------------------------------------------
@@ -323,6 +331,25 @@ def test_a_table_above_another_is_asked_about_whatever_the_order_of_columns(
     path = tmp_path / "two.csv"
     path.write_text("\n".join(["sex,population,place", *first, ",persons,", *second]))
     with pytest.raises(InputError, match="lines with numbers, apart from the rows below the names"):
+        draft(path)
+
+
+def test_a_line_of_units_between_two_tables_makes_no_persons_of_their_rows(tmp_path: Path) -> None:
+    """Cells of two tables below each other were read as persons, their counts left aside."""
+    random = Random(12)
+    rows = []
+    for k in range(2 * 19 * 2):
+        men, women = random.randint(3000, 9000), random.randint(3000, 9000)
+        age = ("00-17", "18+")[k % 2]
+        rows.append(f"{k // 2 % 19 + 1:03},{age},{men + women},{men},{women}")
+    rows.insert(38, "all,all,9,5,4")
+    path = tmp_path / "two.csv"
+    names, units = "place code,age,sum,men,women", ",,persons,persons,persons"
+    path.write_text("\n".join([names, units, *rows[:39], units, *rows[39:]]))
+    with pytest.raises(InputError, match="line 42: found a line below the names again: several"):
+        draft(path)
+    path.write_text("\n".join([names, *rows[1:39], units, *rows[39:]]))
+    with pytest.raises(InputError, match="found the sum of 'men', 'women' in every row, or nearly"):
         draft(path)
 
 

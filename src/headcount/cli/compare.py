@@ -57,6 +57,9 @@ def compare(
     unit: Annotated[
         str, typer.Option(help="Unit of privacy of all losses; else that of the config.")
     ] = "",
+    no_noise: Annotated[
+        bool, typer.Option("--no-noise", help="Leave out methods in which chance decides anything.")
+    ] = False,
     release: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,7 +98,13 @@ def compare(
         one.field: one.read(typed[one.field]) for one in Settings.options() if one.field in typed
     }
     settings = Settings(
-        preset=preset, replicates=replicates, seed=seed, cells=cells, unit=unit, **read
+        preset=preset,
+        replicates=replicates,
+        seed=seed,
+        cells=cells,
+        unit=unit,
+        no_noise=no_noise,
+        **read,
     )
     with fault_noted(progress_file):
         done = compare_run(

@@ -22,7 +22,7 @@ from headcount.comparison.cache import FRAMES, Codec, Frames
 from headcount.comparison.study import Work
 from headcount.engines import Engine, InOrder, handed_folder
 from headcount.errors import InputError
-from headcount.evaluation import Metric, Truth
+from headcount.evaluation import Metric, Truth, scored
 from headcount.evaluation.evaluate import attack
 from headcount.mechanisms import Chain, Context, Mechanism, mechanism_digest, protect_runs
 from headcount.noise import KeyedNoise, RunKey
@@ -247,8 +247,9 @@ def labelled(frame: pl.DataFrame, columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _measure(measure: Measure, one: Released, engine: Engine) -> pl.DataFrame:
+    release, truth = one.release, one.truth
     if isinstance(measure, Metric):
-        support = measure.supports(one.release, one.truth)
+        support, release, truth = scored(measure, release, truth, truth.on(release))
     elif isinstance(measure, Attack):
         support = measure.supports(one.release.unweighted())
     else:
@@ -261,5 +262,5 @@ def _measure(measure: Measure, one: Released, engine: Engine) -> pl.DataFrame:
             expected="a release that the measure supports",
         )
     if isinstance(measure, Metric):
-        return measure.compute(one.release, one.truth).table
+        return measure.compute(release, truth).table
     return attack(one.release, one.truth, measure, engine=engine).table

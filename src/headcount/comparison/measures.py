@@ -20,7 +20,7 @@ from headcount.comparison.cases import Released, labelled
 from headcount.comparison.settings import Preset
 from headcount.engines import Engine
 from headcount.errors import HeadcountError
-from headcount.evaluation import Metric, Truth
+from headcount.evaluation import Metric, Truth, estimated, scored
 from headcount.evaluation.answers import Breakdown, break_down, shown_as_tables
 from headcount.evaluation.attacked import RecordsAgree
 from headcount.evaluation.audit import Audit
@@ -33,6 +33,7 @@ from headcount.evaluation.table_changes import cell_deltas_frame, changed_counts
 from headcount.evaluation.tally import CellSet
 from headcount.privacy import UnitOfPrivacy
 from headcount.release import Release, TablesRelease
+from headcount.release.readers_estimate import ReadersEstimate, can_be_estimated
 from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 
@@ -92,6 +93,13 @@ RATES = {
     "bias": pl.Float64,
     "mean_absolute": pl.Float64,
 }
+ESTIMATED = {
+    "prior": pl.String,
+    "sweeps": pl.Int64,
+    "off": pl.Float64,
+    "converged": pl.Boolean,
+    "words": pl.String,
+}
 NOT_MEASURED = {"what": pl.String, "why": pl.String}
 EVERYBODY = "everybody"
 _WHO = {"all": EVERYBODY, "nonmodal": "unlike most in the unit"}
@@ -134,7 +142,8 @@ class Measuring:
         """Tables beside the true ones; those of a release of counts are the sums of its counts."""
         release = one.release
         if isinstance(release, TablesRelease):
-            published = release.published if release.changed else ()
+            # No other case has tables of areas that were made for one release.
+            published = release.published if release.changed and not release.areas else ()
         else:
             published = shown_as_tables(release.as_counts(), self.tables)
         found = changed_counts(published, release.geography, one.truth)
@@ -147,6 +156,7 @@ class Measuring:
     def _of_the_first(self, one: Released, engine: Engine) -> Frames:
         reasons: list[dict[str, str]] = []
         found = {
+            "estimated": _how_it_is_read(one),
             "withheld": _withheld_of(one.release, one.truth.counts),
             "segregation": self._metric(
                 one, Segregation(), SEGREGATION, reasons, lambda table: table.select(*SEGREGATION)
@@ -204,11 +214,12 @@ class Measuring:
         reasons: list[dict[str, str]],
         rows: Callable[[pl.DataFrame], pl.DataFrame],
     ) -> pl.DataFrame:
-        support = metric.supports(one.release, one.truth)
+        seen = one.truth.on(one.release)
+        support, release, truth = scored(metric, one.release, one.truth, seen)
         why = support.why_not
         if support:
             try:
-                return rows(metric.compute(one.release, one.truth).table).cast(pl.Schema(schema))
+                return rows(metric.compute(release, truth).table).cast(pl.Schema(schema))
             except HeadcountError as error:
                 why = str(error)
         reasons.append({"what": metric.name, "why": why})
@@ -217,12 +228,39 @@ class Measuring:
 
 def _errors_of(one: Released, cells: CellSet) -> Breakdown:
     """Errors of counts, and of those that changed tables publish; withheld ones have none."""
-    if isinstance(one.release, TablesRelease) and not one.release.changed:
+    release = _readable(one)
+    if isinstance(release, TablesRelease) and not release.changed:
         return Breakdown.nothing()
-    found = break_down(one.truth.counts, one.release, cells=cells)
+    found = break_down(one.truth.counts, release, cells=cells)
     # The largest errors of one release are an example; those of several would be twenty each.
     first = one.replicate == one.case.runs[0]
     return found if first else replace(found, largest=found.largest.clear())
+
+
+def _readable(one: Released) -> Release:
+    """The release, or counts that a reader can estimate from its tables."""
+    if not isinstance(one.release, TablesRelease) or not can_be_estimated(one.release):
+        return one.release
+    return estimated(one.release, one.truth)[0]
+
+
+def _how_it_is_read(one: Released) -> pl.DataFrame:
+    """How a reader's estimate was made, where there is one."""
+    read = _readable(one)
+    rows = (
+        [
+            {
+                "prior": read.prior,
+                "sweeps": read.sweeps,
+                "off": read.off,
+                "converged": read.converged,
+                "words": read.words,
+            }
+        ]
+        if isinstance(read, ReadersEstimate)
+        else []
+    )
+    return pl.DataFrame(rows, schema=ESTIMATED)
 
 
 def _withheld_of(release: Release, counts: Counts) -> pl.DataFrame:

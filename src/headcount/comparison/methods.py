@@ -103,6 +103,8 @@ def offered(
     def add(name: str, method: str, strength: str, make: Callable[[], Mechanism]) -> None:
         try:
             chain = Chain.of(make())
+            if settings.no_noise and chain.left_to_chance:
+                raise _Unfit(f"{chain.left_to_chance}, and noise is forbidden here")
             design = _fitted(chain, domain)
         except HeadcountError as error:
             left_out.append(LeftOut(name, str(error)))

@@ -218,6 +218,7 @@ def _made_tables(
         "table_changes": _changes_by_table(frames["table_changes"]),
         "table_distribution": _distribution_by_table(frames),
         "table_distances": _distances_by_table(frames["table_distances"]),
+        "estimated": frames["estimated"].drop("replicate"),
         "cell_deltas": frames["cell_deltas"].drop("replicate"),
         "segregation": frames["segregation"].drop("replicate"),
         "rates": frames["rates"].drop("replicate"),

@@ -125,6 +125,9 @@ class Settings(StudySettings):
     unit: Annotated[
         str, Option(help="Unit of privacy of all losses; that of the config if not given.")
     ] = ""
+    no_noise: Annotated[
+        bool, Option(name="no-noise", help="Leave out methods in which chance decides anything.")
+    ] = False
     release: Annotated[
         tuple[str, ...],
         Option(help="Finished runs on the same ledger, described in the version to publish."),
@@ -168,7 +171,10 @@ class Settings(StudySettings):
 
     def identity(self) -> dict[str, Any]:
         """What tells one comparison from another. It holds no path."""
-        return {**super().identity(), "release": list(self.typed("release"))}
+        found = {**super().identity(), "release": list(self.typed("release"))}
+        if not self.no_noise:
+            del found["no_noise"]  # comparisons that were made before it could be asked for
+        return found
 
     def command(self, config: str, *, out: str) -> str:
         """The command that makes the comparison again."""

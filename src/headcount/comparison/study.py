@@ -100,6 +100,8 @@ class Given:
         """The option as words of a recipe. A file goes by its name: its folder is nobody's."""
         if self.numbers:
             return [f"--{self.name} {number}" for number in value]
+        if isinstance(value, bool):
+            return [f"--{self.name}"] if value else []
         if self.words:
             value = ",".join(value)
         if isinstance(value, Path):

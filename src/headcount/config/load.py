@@ -82,6 +82,7 @@ class RunSettings(OutputSettings):
         new_content   the owner's word that new content belongs under that name
         publish       what is published besides the counts
         reuse         a run of the same steps, whose changed people are taken for more tables
+        noise         "forbidden" refuses every method in which chance decides anything
     """
 
     seed: AtLeast0 | None = None
@@ -90,6 +91,7 @@ class RunSettings(OutputSettings):
     new_content: Annotated[bool, APART] = False
     publish: tuple[Publishable, ...] = ()
     reuse: ReusedRun | None = None
+    noise: Annotated[Literal["allowed", "forbidden"], APART] = "allowed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -230,6 +232,14 @@ class Config:
                 place="run.reuse",
                 found=f"it with {chain.name!r}, which changes no records",
                 expected="the steps of the run that is reused (swapping, sampling), then the last",
+            )
+        if self.run.noise == "forbidden" and (why := chain.left_to_chance):
+            raise ConfigError(
+                "run",
+                place="run.noise",
+                found=f"'forbidden', and {why}",
+                expected="methods that leave nothing to chance, such as coarsening, suppression or "
+                'rounding with how = "nearest"',
             )
         if self.run.layout.margins and chain.last.withholds:
             raise ConfigError(

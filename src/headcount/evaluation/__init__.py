@@ -7,8 +7,10 @@ from headcount.evaluation._base import (
     NotFeasible,
     Truth,
     by_level,
+    estimated,
     needs,
     publishes_counts,
+    scored,
 )
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "NotFeasible",
     "Truth",
     "by_level",
+    "estimated",
     "needs",
     "publishes_counts",
+    "scored",
 ]

@@ -13,6 +13,7 @@ from headcount.mechanisms import Chain, Mechanism
 from headcount.population import Population
 from headcount.processes import Progress, silent
 from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release.readers_estimate import ReadersEstimate, can_be_estimated, readers_estimate
 from headcount.report.figures import Axis
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Column
@@ -125,12 +126,14 @@ class Metric(ABC):
     ``name`` is that of its module and of its table in a config. ``on_request`` is set where a
     metric is too slow to run unless it is asked for by name; ``order`` is its place in a report.
     ``depends_on`` says whether the result follows from the release, from the truth, or from both.
+    ``reads_estimates`` is set where tables that show less are scored by a reader's estimate.
     """
 
     name: ClassVar[str]
     on_request: ClassVar[bool] = False
     order: ClassVar[int] = 50
     depends_on: ClassVar[frozenset[str]] = frozenset({"release", "truth"})
+    reads_estimates: ClassVar[bool] = False
 
     @abstractmethod
     def supports(self, release: Release, truth: Truth) -> Support:
@@ -139,6 +142,36 @@ class Metric(ABC):
     @abstractmethod
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """The metric of a release that it supports; ``NotFeasible`` if it cannot end."""
+
+
+def scored(
+    metric: Metric, release: Release, truth: Truth, seen: Truth
+) -> tuple[Support, Release, Truth]:
+    """What a metric scores: the release, or a reader's estimate of counts where it shows less.
+
+    ``seen`` is the truth as far as the release tells it.
+    """
+    found = metric.supports(release, seen)
+    if not (metric.reads_estimates and isinstance(release, TablesRelease)):
+        return found, release, seen
+    # Areas that were made for a release are no places in which others could be scored.
+    if (found and not release.areas) or not can_be_estimated(release):
+        return found, release, seen
+    estimate, beside = estimated(release, truth)
+    return metric.supports(estimate, beside), estimate, beside
+
+
+def estimated(release: TablesRelease, truth: Truth) -> tuple[ReadersEstimate, Truth]:
+    """A reader's estimate of all counts at the levels of the truth, and the truth beside it."""
+    places = truth.counts.geography
+    if places.leaf == release.geography.leaf:  # areas were made of these leaves
+        beside = truth.on(replace(release, domain=replace(release.domain, geography=places)))
+    else:
+        beside = truth.on(release)
+    sizes = None
+    if truth.mechanism is not None:
+        sizes = truth.chain().last.public_sizes(release.geography)
+    return readers_estimate(release, beside.counts.domain, sizes=sizes), beside
 
 
 def known_release(release: object) -> Release:

@@ -33,6 +33,7 @@ from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.layout import LevelTable
 from headcount.release.published import PublishedCells
+from headcount.release.readers_estimate import ReadersEstimate
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, TOTAL, Counts, Query, every_cell
 from headcount.tabulate.published import TableCells
@@ -64,6 +65,9 @@ def answers_to(
     if isinstance(release, TablesRelease):
         yield from published_answers(counts, release, level, queries, cells)
         return
+    if isinstance(release, ReadersEstimate):
+        yield from _estimated_answers(counts, release, level, cells, queries)
+        return
     clipped = release.clipped_after_summing
     released = release.table(level)
     missing = release.as_counts().missing_at(level)
@@ -81,7 +85,8 @@ def tallied_answers(
 
     It is then read some units at a time.
     """
-    if isinstance(release, TablesRelease) or release.as_counts().missing_at(level) is not None:
+    told = isinstance(release, TablesRelease | ReadersEstimate)
+    if told or release.as_counts().missing_at(level) is not None:
         yield from _answers(counts, release, level, cells, only=only)
         return
     truth, table = _counts_at(counts, level).matrix, release.table(level)
@@ -198,6 +203,30 @@ def published_answers(
                 missing=withheld[:, columns],
             ),
         )
+
+
+def _estimated_answers(
+    counts: Counts, release: ReadersEstimate, level: str, cells: CellSet, queries: Sequence[Query]
+) -> Iterator[tuple[Query, CountPairs]]:
+    """Exact beside estimated answers; where tables answer a query, what they show is taken."""
+    value: Any = None
+    withheld: Any = None
+    known: dict[bytes, int] = {}
+    tables = release.read.geography
+    if level in tables.levels:
+        depth, own = tables.depth(level), release.geography.depth(level)
+        if np.array_equal(tables.units[depth], release.geography.units[own]):
+            value, withheld, known = _published(release.read, level)
+    for query in queries:
+        answer = possible_answer(query, release.schema)
+        made: Any = release.table(level) @ answer
+        names = counted_people(answer, release.schema) if known else iter([b""])
+        found = [known.get(name) for name in names]
+        if None not in found:
+            columns = np.array(found, dtype=np.int64)
+            made = np.where(withheld[:, columns], made.toarray(), value[:, columns])
+        exact = true_answers(counts, level, query, release.schema)
+        yield query, pair_counts(exact, made, cells=cells)
 
 
 def _published(release: TablesRelease, level: str) -> tuple[Any, Any, dict[bytes, int]]:

@@ -39,6 +39,7 @@ class BiasByHomogeneity(Metric):
     """
 
     name = "bias-by-homogeneity"
+    reads_estimates = True
     order = 35
     by: tuple[str, ...] = ()
 

@@ -66,6 +66,7 @@ class Error(Metric):
     """Errors over a stated set of counts: see ``headcount.evaluation.tally``."""
 
     name = "error"
+    reads_estimates = True
     order = 10
     cells: CellSet = "all"
 

@@ -17,7 +17,7 @@ from headcount.attacks import Attack
 from headcount.engines import Engine
 from headcount.errors import InputError, PluginError, did_you_mean
 from headcount.evaluation import counts_found as counts_found  # registers how these are scored
-from headcount.evaluation._base import Metric, NotFeasible, Truth, known_release
+from headcount.evaluation._base import Metric, NotFeasible, Truth, known_release, scored
 from headcount.evaluation.attacked import Attacked, score_claims
 from headcount.evaluation.part import TruePeople, part_of, whole_of
 from headcount.population import Population
@@ -26,6 +26,7 @@ from headcount.processes import Progress, silent
 from headcount.registry import ATTACKS, METRICS, Registry
 from headcount.release import Release, TablesRelease
 from headcount.release.foreign import is_foreign, read_foreign
+from headcount.release.readers_estimate import ReadersEstimate
 from headcount.report.finding import Finding
 from headcount.report.model import (
     Block,
@@ -181,14 +182,18 @@ def evaluate(
         domain = truth.counts.domain
         release = read_foreign(release, domain.schema, domain.geography, counted=domain.counted)
     release = _as_meant(known_release(release), truth)
-    truth = truth.on(release)
+    seen = truth.on(release)
     findings: list[Finding] = []
     left_out: list[_NotComputed] = []
     for metric in choice.chosen_metrics():
         try:
             with METRICS.naming(metric):
-                if support := metric.supports(release, truth):
-                    findings.append(metric.compute(release, truth, progress=progress))
+                support, shown, beside = scored(metric, release, truth, seen)
+                if support:
+                    finding = metric.compute(shown, beside, progress=progress)
+                    if isinstance(shown, ReadersEstimate):
+                        finding = replace(finding, reader=shown.words)
+                    findings.append(finding)
                 else:
                     left_out.append(_NotComputed(metric.name, support.why_not))
         except (NotFeasible, PluginError) as error:
@@ -198,7 +203,7 @@ def evaluate(
         try:
             with ATTACKS.naming(kind):
                 if support := kind.supports(release.unweighted()):
-                    findings.append(attack(release, truth, kind, engine=engine))
+                    findings.append(attack(release, seen, kind, engine=engine))
                 else:
                     left_out.append(_NotComputed(kind.name, support.why_not))
         except (NotFeasible, PluginError) as error:

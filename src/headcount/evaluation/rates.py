@@ -79,6 +79,7 @@ class Rates(Metric):
     """
 
     name = "rates"
+    reads_estimates = True
     order = 26
     by: tuple[str, ...] = ()
     of: tuple[str, ...] = ()

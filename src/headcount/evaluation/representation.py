@@ -63,6 +63,7 @@ class Representation(Metric):
     """Divergence, squared error and lost people of groups by race and origin, by size of area."""
 
     name = "representation"
+    reads_estimates = True
     order = 20
     smoothing: float = MU
     minority_below: float = MINORITY

@@ -87,6 +87,7 @@ class Segregation(Metric):
     """
 
     name = "segregation"
+    reads_estimates = True
     order = 25
     by: tuple[str, ...] = ()
     group: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import log10, prod
+from math import log10
 
 import numpy as np
 import polars as pl
@@ -26,12 +26,6 @@ from headcount.init.words import COUNTS, OTHER_UNITS, POPULATION, THINGS
 from headcount.population.adding_up import equal_families, is_partition
 from headcount.population.columns import WITHHELD
 from headcount.population.suspicious import COUNT_WORDS
-
-FULL = 0.5
-"""The share of all combinations that the rows of a cross table have at least."""
-
-LARGE, FEWEST_ROWS = 20, 6
-"""Smaller numbers may be codes of levels, and fewer rows people who differ by chance."""
 
 WEIGHTS = ("weight", "perwt", "number")
 """Names of counts that may as well be weights of people in a sample."""
@@ -89,7 +83,7 @@ class Columns:
     @cached_property
     def table(self) -> Table:
         """The counts; what is not there is 0, and marked."""
-        return _table_of(self.seen, self.counts)
+        return table_of(self.seen, self.counts)
 
 
 @dataclass(frozen=True)
@@ -131,30 +125,6 @@ def count_columns(others: Sequence[SeenColumn]) -> list[str]:
     return [one.name for one in sorted(found, key=lambda one: one.says not in COUNT_WORDS)]
 
 
-def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: pl.DataFrame) -> str:
-    """The only column of numbers beside a cross table: each place and group stands in one row.
-
-    The rows have at least half of all combinations of the other columns, each once. People with
-    so few attributes would repeat, and people with more of them fill a smaller share.
-    """
-    numbers = [one for one in others if counts_people(one) and not single_years(one)]
-    many = [one for one in numbers if not one.whole or one.numbers[-1] >= LARGE]
-    if len(many) != 1 or frame.height < FEWEST_ROWS:
-        return ""
-    groups = [one.name for one in others if not (one is many[0] or _measures(one))]
-    keys = [*places, *groups]
-    parts = frame.select(keys)
-    size = parts.select(places).n_unique() * prod(parts[one].n_unique() for one in groups)
-    if not groups or parts.height < FULL * size or parts.n_unique() < parts.height:
-        return ""
-    return many[0].name
-
-
-def _measures(column: SeenColumn) -> bool:
-    """Whether a column says something of a place and group that is no part of either: a rate."""
-    return column.decimal or (column.whole and bool(OTHER_UNITS.search(column.says)))
-
-
 def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None:
     """Refuse a column that is called a count and holds decimals: its rows are no people either."""
     for column in others:
@@ -170,9 +140,9 @@ def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None
 # by what adds up
 
 
-def _table_of(seen: SeenFile, columns: Sequence[SeenColumn]) -> Table:
-    """Counts as numbers, and which are there."""
-    numbers = [doubts.as_numbers(one.values, seen) for one in columns]
+def table_of(seen: SeenFile, columns: Sequence[SeenColumn], *, most: int | None = None) -> Table:
+    """Counts as numbers, and which are there; ``most``: of so many rows."""
+    numbers = [doubts.as_numbers(one.values.head(most or len(one.values)), seen) for one in columns]
     there = np.column_stack([one.is_not_null().to_numpy() for one in numbers])
     counts = np.column_stack([one.fill_null(0).to_numpy() for one in numbers])
     return Table(counts.astype(np.int64), there)
@@ -301,7 +271,7 @@ def _take_in_levels(columns: Columns) -> None:
         return
     both = [*columns.counts, *columns.levels]
     both.sort(key=lambda one: columns.seen.columns.index(one))
-    used = {k for one in _sums(_table_of(columns.seen, both)) for k in (one.total, *one.parts)}
+    used = {k for one in _sums(table_of(columns.seen, both)) for k in (one.total, *one.parts)}
     named = not used and _part_people([one.name for one in both])
     for one in columns.levels:
         if named or both.index(one) in used:

@@ -23,7 +23,6 @@ from headcount.init.attributes import (
 )
 from headcount.init.counts import (
     called_count,
-    count_by_shape,
     count_columns,
     counts_people,
     refuse_parts_of_people,
@@ -437,6 +436,16 @@ def _kind(
         return "wide", "", ""
     refuse_parts_of_people(seen, others)
     counts = count_columns(others)
+    homes = [one.name for one in others if _KEY.match(one.says) and one.number == inside.height > 1]
+    if counts and homes:
+        doubts.refuse(
+            seen,
+            place=f"column {homes[0]!r}",
+            found=f"another household in every row, and {counts[0]!r}: are these the people who "
+            "live in each?",
+            expected=f'--count "{counts[0]}", if they are; --kind people protects households as if '
+            "they were people",
+        )
     if counts:
         return "long", counts[0], ""
     for one in others:
@@ -445,10 +454,7 @@ def _kind(
             lives = inside.select(leaf.alias("\0leaf"), one.name)
             if same_for_all(lives, one.name, "\0leaf"):
                 return "dwellings", "", one.name
-    if told.attributes is not None:
-        return "people", "", ""
-    shaped = count_by_shape(places.columns, others, inside)
-    return ("long", shaped, "") if shaped else ("people", "", "")
+    return "people", "", ""
 
 
 def _why(kind: FileKind, count: str, key: str) -> str:

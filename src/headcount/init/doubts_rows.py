@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import numpy as np
 import polars as pl
 
 from headcount.init.attributes import NUMBERED, is_of_people, single_years
+from headcount.init.counts import table_of
 from headcount.init.doubts import as_numbers, is_row_number, listed, refuse, says, used_columns
 from headcount.init.look import FIRST, SeenColumn, SeenFile
 from headcount.init.places import total_rows
+from headcount.init.sums import sums_of_columns
 from headcount.init.words import (
     DWELLING,
     HEAD,
@@ -280,6 +283,7 @@ def _refuse_cross_table(made: Draft, every: SeenFile) -> None:
                 expected=f'--count "{one.name}", if a row stands for that many people; --kind '
                 "people, if each row is one person",
             )
+    _refuse_sums(seen, [one for one in numbers if not one.decimal])
     large = [one for one in numbers if one.decimal or one.number > 12 or not one.whole]
     small = [one for one in numbers if one not in large and inside.height <= MOST_CELLS]
     for counts in (large, *([*large, one] for one in small), numbers):
@@ -299,6 +303,21 @@ def _refuse_cross_table(made: Draft, every: SeenFile) -> None:
                 expected=f'--count "{counts[-1].name}", if a row stands for that many people; '
                 "--kind people, if each row is one person",
             )
+
+
+def _refuse_sums(seen: SeenFile, numbers: Sequence[SeenColumn]) -> None:
+    """Refuse numbers of which one adds up others, row by row: no person is counted in parts."""
+    if len(numbers) < 3:
+        return
+    for one in sums_of_columns(table_of(seen, numbers, most=FIRST)):
+        total, *parts = (numbers[k].name for k in (one.total, *one.parts))
+        refuse(
+            seen,
+            place=f"column {total!r}",
+            found=f"the sum of {listed(parts)} in every row, or nearly: rows are cells of a table",
+            expected=f'--count "{total}", if a row stands for that many people; --kind people, if '
+            "each row is one person",
+        )
 
 
 def _are_cells(parts: pl.DataFrame) -> str:

@@ -99,6 +99,7 @@ def arranged(path: AnyTable, *, sheet: str = "", form: Format | None = None) -> 
             expected="a name for each column, in one line or several, above the rows",
         )
     _refuse_rows_left_out(path, lines, layout)
+    _refuse_heading_again(path, lines, layout)
     heading = list(lines[layout.lines_above]) if lines else []
     names = [one for one in heading if one]
     below = [*lines[layout.lines_above + 1 :], *chosen.tail.rows()]
@@ -129,6 +130,23 @@ def _refuse_rows_left_out(path: Path, lines: Sequence[Line], layout: Layout) -> 
             f"in line {layout.lines_above + 1}: several tables below each other?",
             expected="one table in a file",
         )
+
+
+def _refuse_heading_again(path: Path, lines: Sequence[Line], layout: Layout) -> None:
+    """Refuse a line of the heading, or of units below it, that stands again among the rows."""
+    begin = layout.lines_above + layout.heading_lines + layout.lines_after_heading
+    heading = [[one or "" for one in line] for line in lines[layout.lines_above : begin]]
+    known = [line for line in heading if sum(map(bool, line)) > 1 and not _is_row(line)]
+    for k, line in enumerate(lines[begin:]):
+        if [one or "" for one in line] in known:
+            own = known.index([one or "" for one in line])
+            raise InputError(
+                str(path),
+                place=f"line {begin + k + 1}",
+                found=f"{'a line below the' if own else 'the line of'} names again: several tables "
+                "below each other",
+                expected="one table in a file",
+            )
 
 
 def _is_row(line: Line) -> bool:

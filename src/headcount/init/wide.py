@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
+from headcount.init.sums import Table, sums_of_columns
 from headcount.population.adding_up import sort_of
 from headcount.population.text_files import Format
 
-MOST_ROUNDS = 4
-_TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesamt|ensemble)\d*$")
 _CALLED = re.compile(
     r"(?i)(^|[\s._\-])(total\w*|tot|all|sum|gesamt|insgesamt|ensemble|totale|totaal|suma|celkem"
     r"|ogółem|both|yhteensä|kokku|i alt|alle)([\s._\-]|\d*$)"
@@ -41,7 +40,9 @@ class WideCells:
 def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> WideCells:
     """The cells among columns of whole numbers; columns that add up others are none."""
     counts = numbers_of(frame, names, form)
-    totals = _sums(names, counts)
+    sums = sums_of_columns(Table(counts, np.ones(counts.shape, dtype=bool)))
+    found = {one.total for one in sums if not one.wrong}
+    totals = [name for k, name in enumerate(names) if k in found]
     cells = [name for name in names if name not in totals]
     attributes, levels_of = taken_apart(cells)
     return WideCells(attributes=attributes, levels_of=levels_of, totals=tuple(totals))
@@ -59,47 +60,6 @@ def numbers_of(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Ints:
         for name in names
     ]
     return np.column_stack(columns).astype(np.int64)
-
-
-def _sums(names: Sequence[str], counts: Ints) -> list[str]:
-    """Columns that in every row are the sum of others.
-
-    The total of all is looked for first: a column that equals the sum of all that are no totals
-    themselves. Then totals of parts: the columns between it and the next total add up to it.
-    """
-    alive = [k for k in range(len(names)) if counts[:, k].any()]
-    found: list[int] = []
-    largest = sorted(alive, key=lambda k: -int(counts[:, k].sum()))
-    for _ in range(MOST_ROUNDS):  # totals of totals show when those below them are known
-        before = len(found)
-        for k in largest:
-            others = [j for j in alive if j != k and j not in found]
-            if k not in found and len(others) >= 2 and _adds_up(k, others, counts, names):
-                found.append(k)
-        if len(found) == before:
-            break
-    return [names[k] for k in sorted(found)]
-
-
-def _adds_up(k: int, others: Sequence[int], counts: Ints, names: Sequence[str]) -> bool:
-    """Whether a column is the sum of the others: of all, of a run, or of those of its own name."""
-    whole = counts[:, others].sum(axis=1)
-    if np.array_equal(counts[:, k], whole):
-        return True
-    runs = [
-        [j for j in range(k + 1, end) if j in others] for end in range(k + 3, len(names) + 1)
-    ] + [[j for j in range(start, k) if j in others] for start in range(k - 1)]
-    stem = re.sub(_TOTAL, "", names[k]).casefold()
-    if stem and stem != names[k].casefold():
-        runs.append([j for j in others if names[j].casefold().startswith(stem)])
-        runs.append([j for j in others if names[j].casefold().endswith(stem)])
-    named = bool(_TOTAL.search(names[k]))
-    return any(
-        len(run) >= 2
-        and (named or len(run) >= 3)
-        and np.array_equal(counts[:, k], counts[:, run].sum(axis=1))
-        for run in runs
-    )
 
 
 def taken_apart(

@@ -371,6 +371,10 @@ class PostTabular(_MethodBase):
             households   whether it is still known who lives with whom, and in which quarters
         """
 
+    def public_sizes(self, geography: Geography) -> Ints | None:
+        """Public numbers of the leaves that the method was given; None if it was given none."""
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pooling:

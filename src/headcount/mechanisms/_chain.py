@@ -217,6 +217,12 @@ class Chain:
         return "+".join(part.called for part in self.parts)
 
     @property
+    def left_to_chance(self) -> str:
+        """In which of its methods chance decides anything; "" if in none."""
+        some = [part.called for part in self.parts if part.draws_noise]
+        return f"chance decides in {' and '.join(some)}" if some else ""
+
+    @property
     def draws_noise(self) -> bool:
         """Whether a release depends on chance at all."""
         return any(part.draws_noise for part in self.parts)

@@ -13,6 +13,7 @@ import polars as pl
 
 from headcount.report.model import (
     Block,
+    Callout,
     Column,
     Figure,
     KeyNumber,
@@ -53,6 +54,7 @@ class Finding(ABC):
         table_name  its name there; by default made from that of the finding
         folded      whether it is folded away until a reader asks for it
         counted     what the counts are of; in the texts above it stands where they have {counted}
+        reader      what a reader estimated of counts that the release has not; "" if it has them
     """
 
     name: str
@@ -65,6 +67,7 @@ class Finding(ABC):
     table_name: str = ""
     folded: bool = False
     counted: str = "people"
+    reader: str = ""
 
     def __post_init__(self) -> None:
         for name in ("title", "value_words", "caption"):
@@ -88,7 +91,7 @@ class Finding(ABC):
             self.title,
             frames={self.caption or self.name: self.shown()},
             note="Computed from the truth: confidential, unless the data are public. "
-            f"{self.explain()}",
+            f"{self.explain()} {self.scored}".rstrip(),
         )
 
     @abstractmethod
@@ -144,7 +147,13 @@ class Finding(ABC):
 
     def section(self) -> Section:
         """The finding as a part of a report, explained first."""
-        return Section(title=self.title, blocks=(Prose(self.explain()), *self.blocks()))
+        whose = (Callout("warning", self.scored),) if self.reader else ()
+        return Section(title=self.title, blocks=(*whose, Prose(self.explain()), *self.blocks()))
+
+    @property
+    def scored(self) -> str:
+        """That it is no release which is scored, but an estimate; "" if it is the release."""
+        return f"What is scored here is {self.reader}." if self.reader else ""
 
     def compared(self) -> pl.DataFrame | None:
         """What is set side by side with other releases: the index and the value."""

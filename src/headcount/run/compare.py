@@ -7,7 +7,7 @@ never written: no part of a comparison can become a release.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,6 +147,7 @@ def compare(
     seed: int = 0,
     unit: str = "",
     cells: str = "all",
+    no_noise: bool = False,
     cache: Path | str | None = None,
     engine: EngineName | None = None,
     progress: Progress = silent,
@@ -157,6 +158,7 @@ def compare(
         methods, epsilon   names of methods and losses to try; by default those of the preset
         cases              mechanisms of your own, by name, in place of the preset's methods
         unit               the one unit of privacy of all losses
+        no_noise           whether methods in which chance decides anything are left out
         cache              a folder for finished cases, so that a stopped comparison goes on: as
                            confidential as the data
         engine             "local", this machine, or "spark"
@@ -172,6 +174,7 @@ def compare(
         seed=seed,
         unit=str(unit),
         cells=cells,
+        no_noise=no_noise,
     )
     data = Tabulated.of(population)
     folder = None if cache is None else Path(cache)
@@ -197,6 +200,8 @@ def compare_run(
     alone: the same command goes on from there.
     """
     config = load_comparison(config_file)
+    if config.run is not None and config.run.noise == "forbidden":
+        settings = replace(settings, no_noise=True)
     finished = _finished_releases(settings, config.run)
     people = config.population.read().meaning(
         config.roles, config.attacker, source=str(config_file)

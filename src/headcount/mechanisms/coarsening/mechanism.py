@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from headcount.arrays import Ints
 from headcount.domain import Domain
 from headcount.errors import ConfigError, InputError, TruthError, did_you_mean
 from headcount.fields import Named, Pairs
@@ -204,6 +205,10 @@ class Coarsening(PostTabular):
             return table.on(domain.schema)
         except InputError as error:
             raise self._bad(f"tables.{name}.joined", error.found, error.expected) from None
+
+    def public_sizes(self, geography: Geography) -> Ints | None:
+        """The numbers by which areas are chosen, where it is not by totals."""
+        return self.sizes.of(geography) if self.sizes else None
 
     def guarantee(self) -> Guarantee:
         """None, and it says so, with what the audit says instead."""
