@@ -16,6 +16,7 @@ from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run.study import run_study
 from headcount_papers.christ_2022.people import Synthetic
 from headcount_papers.christ_2022.settings import Settings
+from headcount_papers.frame.verdict import OUTCOMES
 from tests.engines.by_files import ByFiles
 from tests.report.browser import choose, open_report
 from tests.report.layout import layout_faults
@@ -64,15 +65,16 @@ def test_every_mechanism_rate_and_epsilon_is_there(out: Path):
 def test_claims_are_judged_by_stated_rules(out: Path):
     with (out / "tables" / "claims.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["holds"] for row in rows} <= {"yes", "depends", "no"}
+    assert {row["outcome"] for row in rows} <= {*OUTCOMES}
     assert all(row[name] for row in rows for name in ("claim", "paper", "finding", "rule"))
-    assert all(bool(row["cause"]) == (row["holds"] != "yes") for row in rows)
-    assert all(0 < float(row["share"]) < 1 for row in rows if row["holds"] == "depends")
+    missed = {"not reproduced here", "the paper errs"}
+    assert all(bool(row["cause"]) == (row["outcome"] in missed) for row in rows)
+    assert all(row["needed"] for row in rows if row["share"] == "1.0" and row["draws"] == "2")
     figures = {path.stem for path in (out / "figures").glob("*.svg")}
     assert {row["figure"] for row in rows} - {""} <= figures
     by_claim = {row["id"]: row for row in rows}
-    assert by_claim["variances"]["holds"] == "yes"
-    assert by_claim["combinations, rounded"]["cause"] == "the paper errs"
+    assert by_claim["variances"]["outcome"] == "reproduced"
+    assert by_claim["combinations, rounded"]["outcome"] == "the paper errs"
     assert by_claim["age buckets"]["finding"].endswith("true in 4 of 4 block groups")
     fifteen = by_claim["fifteen, identified"]["finding"]
     assert fifteen.endswith(" of 2 block groups")

@@ -69,15 +69,15 @@ def test_report_shows_both_variants_and_says_which_is_which(study: Findings) -> 
 
 
 def test_report_says_so_when_a_number_does_not_agree(study: Findings) -> None:
-    assert set(study.tables["claims"]["holds"]) == {"not judged"}  # the people are fewer
+    assert set(study.tables["claims"]["outcome"]) == {"not judged"}  # the people are fewer
     assert "this run is not judged by them" in _render_html(report(study))
-    made = report(changed(study, "claims", holds="no"))
+    made = report(changed(study, "claims", outcome="not reproduced here"))
     (claims,) = [b for b in made.blocks() if isinstance(b, Table) and b.name == "claims"]
-    verdict = [column.key for column in claims.columns].index("verdict")
-    assert {row[verdict] for row in claims.rows} == {"no"}
+    outcome = [column.key for column in claims.columns].index("outcome")
+    assert {row[outcome] for row in claims.rows} == {"not reproduced here"}
     page = _render_html(made)
-    assert "0 of 21 published numbers come out again" in page
-    assert "The published numbers come out again" not in page
+    assert "Of 21 claims 21 are not reproduced here." in page
+    assert "Three of these numbers are printed in the paper" in page
 
 
 @pytest.mark.parametrize(("bound", "kind"), [(0.9, "key finding"), (0.1, "note")])

@@ -15,11 +15,9 @@ from headcount.population.population import Households
 from headcount.population.towns import towns
 from headcount.schema import Attribute
 from headcount.tabulate import Tabulated
-from headcount_papers.hawes_rodriguez_2021 import claims
-from headcount_papers.hawes_rodriguez_2021.accuracy import TOTAL
-from headcount_papers.hawes_rodriguez_2021.methods import HI
+from headcount_papers.hawes_rodriguez_2021.accuracy import EVERY, TOTAL
 from headcount_papers.hawes_rodriguez_2021.product_2020 import (
-    PRODUCT,
+    PRESETS,
     RACES_ALONE,
     VOTING_AGE,
     people_2020,
@@ -92,12 +90,17 @@ def test_other_people_are_not_put_into_the_product(state: Households, change):
     assert people_2020(change(state)) is None
 
 
-def test_errors_of_the_product_by_plain_loops(state: Households, data: Tabulated):
-    (one,) = releases(product_case(replicates=1), data, seed=3)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_errors_of_the_product_by_plain_loops(preset: str, state: Households, data: Tabulated):
+    (one,) = releases(product_case(preset, runs=range(1)), data, seed=3)
     schema, tree = data.counts.schema, data.counts.geography
     made = one.release.as_counts()
     errors = product_errors(data.counts, made, areas=state.areas)
-    found = {(row["area"], row["statistic"]): row["mae"] for row in errors.to_dicts()}
+    every = errors.filter(size_category=EVERY)
+    found = {(row["area"], row["statistic"]): row["mae"] for row in every.to_dicts()}
+    small = errors.filter(pl.col("size_category") != EVERY, area="place", statistic=TOTAL)
+    of_sizes = float((small["mae"] * small["units"]).sum()) / float(small["units"].sum())
+    assert of_sizes == pytest.approx(found["place", TOTAL])
     county = np.asarray(made.at("county")) - data.counts.at("county").dense()
     cells = list(zip(*np.unravel_index(np.arange(schema.size), schema.shape), strict=True))
     adults = [k for k, (_, age, _, _) in enumerate(cells) if age == 1]
@@ -115,23 +118,3 @@ def test_errors_of_the_product_by_plain_loops(state: Households, data: Tabulated
         if place >= 0:
             off[place] += leaf[block]
     assert found["place", TOTAL] == np.abs(off).mean()
-
-
-@pytest.mark.parametrize(("hi", "true"), [(9.0, 1), (1.0, 0)])
-def test_hi_is_judged_beside_the_product(hi: float, true: int):
-    rows = [
-        {"method": method, "area": "county", "statistic": TOTAL, "mae": mae}
-        for method, mae in ((HI, hi), (PRODUCT, 2.0))
-    ]
-    found = claims.less_accurate_2020(
-        {"redistricting": pl.DataFrame(rows)}, area="county", statistic=TOTAL
-    )
-    assert found is not None
-    assert (found.true, found.of) == (true, 1)
-    assert found.finding == f"MAE {hi:.1f} people; the product 2.0"
-
-
-def test_without_the_product_nothing_is_judged():
-    empty = pl.DataFrame(schema={"method": pl.String, "area": pl.String, "statistic": pl.String})
-    tables = {"redistricting": empty.with_columns(mae=pl.lit(0.0))}
-    assert claims.less_accurate_2020(tables, area="county", statistic=TOTAL) is None

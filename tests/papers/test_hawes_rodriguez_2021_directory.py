@@ -37,9 +37,9 @@ HEADERS = {
     "complement": "table,rule,level,total,withheld,percent",
     "reid": "method,attacker,universe,putative,confirmed,precision,precision_low,precision_high",
     "mae": "method,area,size_category,statistic,mae,mae_low,mae_high",
-    "redistricting": "method,area,statistic,mae,mae_low,mae_high,units",
+    "redistricting": "method,area,size_category,statistic,mae,mae_low,mae_high,units",
     "claims": "id,section,source,claim,paper,finding,published,ours,difference,tolerance,rule,"
-    "holds,share,cause,reason,figure,covered_by",
+    "outcome,percentile,share,low,high,draws,needed,cause,reason,figure,covered_by,headline",
     "recovered": "table,level,changed,from_total,from_p12",
     "agreement": "method,blocks,people,records,agreement",
     "crossing": "loss,attacker,universe,guess",
@@ -106,8 +106,8 @@ def test_suppression_is_counted_in_a_state_of_a_million_people(out: Path):
     assert int(block["total"]) > 15_000
     assert float(block["percent"]) == pytest.approx(38.7, abs=1.5)  # fitted
     (claim,) = (row for row in rows(out, "claims") if row["claim"].startswith("Other person"))
-    assert claim["holds"] == "not judged"
-    assert "was fitted to this number" in claim["rule"]
+    assert (claim["outcome"], claim["needed"]) == ("undecided", "6")  # one state
+    assert "was fitted to the share" in claim["rule"]
 
 
 def test_published_rates_stand_beside_the_swap_like_2010_and_topdown(out: Path):
@@ -115,12 +115,14 @@ def test_published_rates_stand_beside_the_swap_like_2010_and_topdown(out: Path):
     assert {row["method"] for row in found if row["published"] == "44.6"} == {"swapping like 2010"}
     topdown = [row for row in found if row["method"].startswith("topdown")]
     assert [row["published"] for row in topdown] == ["21.6", "21.8"]
-    assert {row["ours"] for row in found if row["id"] in ("putative", "precision")} >= {
-        row[column]
-        for row in rows(out, "reid")
+    drawn = [
+        float(row["precision"])
+        for row in rows(out, "reid_draws")
         if (row["method"], row["attacker"], row["universe"]) == (HI, "commercial-like", "all")
-        for column in ("putative_of_population", "precision")
-    }
+    ]
+    (ours,) = (row for row in found if (row["id"], row["method"]) == ("precision", HI))
+    assert (len(drawn), int(ours["draws"])) == (2, 2)
+    assert float(ours["ours"]) == pytest.approx(sum(drawn) / 2)
     statistics = {row["statistic"] for row in rows(out, "mae") if row["area"] == "county"}
     assert {"race alone: white_alone", "race alone: other_alone"} <= statistics
 
@@ -251,7 +253,7 @@ def test_a_study_of_your_own_files_carries_the_banner(
     settings = Settings(population=own_files(tmp_path), replicates=1, epsilons=(Fraction(4),))
     run_study(NAME, out, settings)
     assert {row["area"] for row in rows(out, "mae")} == {"county", "place"}
-    assert {row["holds"] for row in rows(out, "claims")} == {"not judged"}
+    assert {row["outcome"] for row in rows(out, "claims")} == {"not judged"}
     assert {row["cause"] for row in rows(out, "claims")} == {""}
     exact = next(row for row in rows(out, "reid") if row["method"] == "none")
     assert exact["putative"] == exact["people"] == str(float(rows(out, "about")[0]["people"]))

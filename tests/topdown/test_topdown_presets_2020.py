@@ -19,6 +19,7 @@ from headcount.population.redistricting_2020 import (
     read_units_2020,
 )
 from headcount.privacy import UnitOfPrivacy, ZCDPLoss
+from headcount.privacy.convert import zcdp_to_approximate
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
 from headcount.topdown.choices import Invariant, Marginal
@@ -288,3 +289,25 @@ def test_one_state_alone_is_measured_with_the_nation_and_its_total_is_not_asked(
     shares = {rho(one, PERSON) / RHO for one in plan if (one.level, one.query) == ("us", "cells")}
     assert shares == {Fraction(104 + 1440, 4099) * Fraction(3213, 4097)}
     assert mechanism.on(Domain(PERSONS, people.geography)).guarantee.losses[0].amount == RHO
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("ppmf-2021-04-12", 10.30), ("ppmf-2021-04-4", 4.00)]
+)
+def test_the_demonstration_data_of_april_2021_have_the_loss_that_was_announced(name, epsilon):
+    mechanism = TopDown.from_preset(name)
+    plan = mechanism.on(Domain(PERSONS, full_tree())).plan
+    of_all = sum(rho(one, PERSON) for one in plan)
+    loss = ZCDPLoss(rho=of_all, unit=PERSON)
+    found = zcdp_to_approximate(loss, delta=Fraction(1, 10**10)).value
+    assert round(float(found.epsilon), 2) == epsilon
+    # By level, of 1,024: and a total is measured before the rest where it has a large share.
+    shares = {
+        level: sum(rho(one, PERSON) for one in plan if one.level == level) / of_all * 1024
+        for level in OF_LEVELS
+    }
+    assert list(shares.values()) == [51, 153, 78, 51, 172, 519]
+    totals = {one.level: rho(one, PERSON) for one in plan if one.query == "total"}
+    fitted = {level for level, passes in mechanism.passes if passes.fit}
+    assert fitted == {level for level, share in totals.items() if share > of_all / 100}
+    assert "us" not in totals

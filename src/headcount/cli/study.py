@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from headcount.comparison.study import Given, Study
 
 
+ALL = "all"
+
+
 class Studies(TyperGroup):
     """The studies as commands, each loaded when it is asked for.
 
@@ -27,15 +30,17 @@ class Studies(TyperGroup):
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Every study."""
+        """Every study, and all of them."""
         from headcount.comparison.study import study_names
 
-        return study_names()
+        return [ALL, *study_names()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a study, or None if there is none of that name."""
         from headcount.comparison.study import load_study, study_names
 
+        if cmd_name == ALL:
+            return _built(ALL, _all)
         return command(load_study(cmd_name)) if cmd_name in study_names() else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -102,13 +107,30 @@ def command(study: Study) -> Any:
     )
     run.__annotations__ = dict(shown)
     run.__doc__ = f"{study.title}\n\n{study.about}"
+    return _built(study.name, run)
+
+
+def _built(name: str, run: Any) -> Any:
     alone = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    alone.command(study.name)(run)
+    alone.command(name)(run)
     return typer.main.get_command(alone)
+
+
+def _all(
+    out: Annotated[Path, typer.Option(help="A directory, with one for every study in it.")],
+    cache: Annotated[Path | None, typer.Option(help="Where finished pieces are kept.")] = None,
+    engine: OnEngine = None,
+    quiet: Quiet = False,
+) -> None:
+    """Every study with its own settings, and one page with their main claims."""
+    from headcount.run.study import run_all
+
+    page = run_all(out, cache=cache, engine=engine, progress=progress_of(quiet=quiet))
+    typer.echo(f"index: {page}")
 
 
 def _annotated(one: Given) -> Any:

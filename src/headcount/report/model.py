@@ -158,8 +158,8 @@ class Column:
     """One column of a table: ``key`` names it in the data, ``label`` and ``unit`` head it.
 
     ``format`` is a Python format specification such as ``",.0f"``. A column with a format holds
-    numbers and is set to the right; one without holds text as it is, verdicts ("yes", "depends
-    (60 %)"), which have a sign and a colour, or names of figures, which are links. One that stands
+    numbers and is set to the right; one without holds text as it is, verdicts ("reproduced"),
+    which have a sign and a colour, or names of figures, which are links. One that stands
     ``under`` the column before it has no head, and its values are in the same cells, in small. One
     that shows ``heat`` holds percentages, shaded the darker the larger they are.
     """
@@ -192,16 +192,18 @@ class Column:
 
     def mark(self, value: CellValue) -> tuple[str, str]:
         """The class and the sign of a verdict: not colour alone tells it."""
-        return _MARKS.get(str(value).partition(" (")[0], _NO_MARK)
+        return _MARKS.get(str(value), _NO_MARK)
 
 
 HEAT_STEPS = (0.1, 1, 3, 10, 30, 100)
 """Percentages at which a shade begins that is darker than the one before."""
 
 _MARKS = {
-    "yes": ("good", "\N{CHECK MARK}"),
-    "no": ("bad", "\N{BALLOT X}"),
-    "depends": ("mixed", "\N{CIRCLE WITH LEFT HALF BLACK}"),
+    "reproduced": ("good", "\N{CHECK MARK}"),
+    "compatible": ("good", "\N{ALMOST EQUAL TO}"),
+    "undecided": ("mixed", "\N{CIRCLE WITH LEFT HALF BLACK}"),
+    "not reproduced here": ("bad", "\N{BALLOT X}"),
+    "the paper errs": ("bad", "\N{EXCLAMATION MARK}"),
 }
 _NO_MARK = ("none", "\N{WHITE CIRCLE}")
 

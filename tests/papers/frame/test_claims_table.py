@@ -10,13 +10,14 @@ import polars as pl
 import pytest
 
 from headcount.comparison.study import load_study, study_names
-from headcount_papers.frame.claims import COLUMNS, read_claims
-from headcount_papers.frame.claims_table import ERRATA, claims_table
-from headcount_papers.frame.paper import held
+from headcount_papers.frame.claims import read_claims
+from headcount_papers.frame.claims_table import ERRATA, claims_table, percentile
+from headcount_papers.frame.paper import held, said
+from headcount_papers.frame.verdict import COLUMNS
 
 
 def claims(*rows: dict[str, Any]) -> pl.DataFrame:
-    plain = {"section": "2", "holds": "yes", "cause": "", "reason": "", "covered_by": ""}
+    plain = {"section": "2", "outcome": "reproduced", "cause": "", "reason": "", "covered_by": ""}
     full = [dict.fromkeys(COLUMNS) | plain | {"claim": f"claim {row['id']}"} | row for row in rows]
     return pl.DataFrame(full, schema=COLUMNS)
 
@@ -24,7 +25,7 @@ def claims(*rows: dict[str, Any]) -> pl.DataFrame:
 def test_sections_keep_the_order_of_the_paper_and_its_errors_come_last():
     table = claims_table(
         claims(
-            {"id": "a", "section": "3", "holds": "no", "cause": "the paper errs"},
+            {"id": "a", "section": "3", "outcome": "the paper errs", "cause": "theirs"},
             {"id": "b", "section": "3"},
             {"id": "c", "section": "2"},
             {"id": "d", "section": "3"},
@@ -35,20 +36,43 @@ def test_sections_keep_the_order_of_the_paper_and_its_errors_come_last():
     assert table["group"].to_list() == ["3", "3", "2", ERRATA]
 
 
+def test_a_verdict_says_how_sure_it_is():
+    share = {"share": 0.55, "low": 0.315, "high": 0.769, "draws": 20, "needed": 410}
+    table = claims_table(
+        claims(
+            {"id": "a", "outcome": "undecided", **share},
+            {"id": "b", "outcome": "undecided", **share, "needed": None},
+            {"id": "c", "outcome": "compatible", "percentile": 63.4, "draws": 9},
+            {"id": "d", "outcome": "reproduced"},
+        ),
+        figures=(),
+    )
+    assert table["chance"].to_list() == [
+        "true in 55 % of 20 draws (32 to 77); about 410 would decide",
+        "true in 55 % of 20 draws (32 to 77); no number would decide",
+        "percentile 63 of ours, 9 draws",
+        "",
+    ]
+
+
 @pytest.mark.parametrize(
-    ("share", "shown"),
-    [(0.6, "depends (60 %)"), (0.999, "depends (99 %)"), (0.001, "depends (1 %)")],
+    ("number", "shown"), [(0.2, "below 1"), (1.0, "1"), (98.7, "99"), (99.9, "above 99")]
 )
-def test_a_share_is_never_rounded_to_none_or_all(share: float, shown: str):
-    table = claims_table(claims({"id": "a", "holds": "depends", "share": share}), figures=())
-    assert table["verdict"].to_list() == [shown]
+def test_a_percentile_is_never_rounded_to_the_end_of_the_scale(number: float, shown: str):
+    assert percentile(number) == shown
 
 
 def test_the_cause_is_followed_by_its_sentence_and_by_what_covers_the_claim():
     table = claims_table(
         claims(
-            {"id": "a", "holds": "no", "cause": "chance", "reason": "one draw", "covered_by": "b"},
-            {"id": "b", "holds": "not testable", "reason": "a plan"},
+            {
+                "id": "a",
+                "outcome": "not reproduced here",
+                "cause": "chance",
+                "reason": "one draw",
+                "covered_by": "b",
+            },
+            {"id": "b", "outcome": "not testable here", "reason": "a plan"},
         ),
         figures=(),
     )
@@ -82,14 +106,37 @@ def test_every_figure_that_a_shipped_claim_names_exists():
         assert named <= set(listed), name
 
 
-def test_the_number_of_claims_that_hold():
+def test_claims_are_counted_by_outcome():
     rows = [
-        ("a", "yes", "", ""),
-        ("b", "no", "chance", ""),
-        ("b", "not judged", "", ""),
-        ("c", "no", "the paper errs", ""),
-        ("d", "depends", "chance", "a"),
-        ("e", "depends", "chance", ""),
+        ("a", "reproduced", ""),
+        ("b", "not reproduced here", ""),
+        ("b", "not judged", ""),
+        ("c", "the paper errs", ""),
+        ("d", "undecided", "a"),
+        ("e", "undecided", ""),
+        ("f", "not testable here", ""),
     ]
-    frame = pl.DataFrame(rows, schema=["id", "holds", "cause", "covered_by"], orient="row")
-    assert held(frame) == {"yes": 1, "depends": 1, "no": 1, "judged": 3, "errs": 1}
+    frame = pl.DataFrame(rows, schema=["id", "outcome", "covered_by"], orient="row")
+    counts = held(frame)
+    assert counts["judged"] == 3
+    assert counts["undecided"] == counts["reproduced"] == counts["not testable here"] == 1
+    assert said(counts) == (
+        "Of 3 claims 1 is reproduced, 1 is undecided and 1 is not reproduced here. "
+        "Besides, in 1 the paper itself errs and 1 is not testable here."
+    )
+    nothing = held(frame.filter(outcome="not judged"))
+    assert said(nothing) == "No claim is judged."
+
+
+def test_every_study_has_its_main_claims_in_order():
+    for name in study_names():
+        package = load_study(name).package
+        if not (files(package) / "published.toml").is_file():
+            continue
+        found = [
+            case.get("headline", claim.headline)
+            for claim in read_claims(package)
+            for case in (claim.cases or ({},))
+        ]
+        chosen = sorted({number for number in found if number})
+        assert chosen == list(range(1, len(chosen) + 1)), name

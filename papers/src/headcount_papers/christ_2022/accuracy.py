@@ -24,7 +24,6 @@ from headcount_papers.christ_2022.cases import noise_cases, released_cells
 from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import AGES, BUCKETS, DP, FOUR, MUS, RACE, Grid
-from headcount_papers.frame.claims import Row
 from headcount_papers.histogram import Clip, answers, coarsen, histogram_query
 
 COLUMNS: dict[str, Any] = {
@@ -48,7 +47,7 @@ SHORT = 6
 """Attributes of a person, tenure among them; figure 13 has 15."""
 
 
-def frame(rows: list[Row]) -> pl.DataFrame:
+def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Rows as a table, in the promised order of columns."""
     return pl.DataFrame(rows, schema=COLUMNS)
 
@@ -97,7 +96,7 @@ def score_noise(area: Area, buckets: int, grid: Grid, *, seed: int) -> pl.DataFr
     return frame([{**shared, "attributes": SHORT, "reading": "", **row} for row in rows])
 
 
-def race_rows(truth: Ints, made: Ints, *, mus: bool) -> Iterator[Row]:
+def race_rows(truth: Ints, made: Ints, *, mus: bool) -> Iterator[dict[str, Any]]:
     """Metrics of people by Hispanic origin and race; KL at the other mus where asked for."""
     for (metric, group), values in metrics(truth, made).items():
         yield summary(values, query=RACE, group=group, metric=metric)
@@ -107,7 +106,7 @@ def race_rows(truth: Ints, made: Ints, *, mus: bool) -> Iterator[Row]:
             yield {**summary(values, query=RACE, group="everyone", metric="kl"), "mu": mu}
 
 
-def summary(values: Floats, *, query: str, group: str, metric: str) -> Row:
+def summary(values: Floats, *, query: str, group: str, metric: str) -> dict[str, Any]:
     """Mean and standard deviation over replicates."""
     return {
         "query": query,
@@ -147,7 +146,7 @@ class FourAttributes:
         own += [rows["household_size"]] if "household_size" in rows else []
         return made.counts(np.ravel_multi_index(own, self.counts.schema.shape), self.size)
 
-    def rows(self, made: Ints) -> Iterator[Row]:
+    def rows(self, made: Ints) -> Iterator[dict[str, Any]]:
         """KL and squared error, for everyone and for minorities.
 
         Cells where nobody lives are not told apart: for KL all of them are one cell, for the

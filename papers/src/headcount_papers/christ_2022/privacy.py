@@ -21,7 +21,6 @@ from headcount.evaluation.representation import minorities
 from headcount_papers.christ_2022.people import Area
 from headcount_papers.christ_2022.rates import AreaSwaps, SwappedArea
 from headcount_papers.christ_2022.settings import WIDTHS, Grid
-from headcount_papers.frame.claims import Row
 
 COLUMNS: dict[str, Any] = {
     "county": pl.String,
@@ -86,7 +85,7 @@ def _attack(
     names: tuple[str, ...],
     few: Flags,
     rules: Sequence[IdentityRule],
-) -> Iterator[Row]:
+) -> Iterator[dict[str, Any]]:
     """All runs in one go: the number of the run is one more thing to agree."""
     taken = made.swapped
     shape = taken.shape
@@ -130,7 +129,7 @@ def _undisputed(links: Ints, released: int) -> Ints:
     return np.where((links >= 0) & (claims[links] == 1), links, -1)
 
 
-def _counted(links: Ints, right: Flags, of: Flags, shape: tuple[int, ...]) -> Row:
+def _counted(links: Ints, right: Flags, of: Flags, shape: tuple[int, ...]) -> dict[str, Any]:
     people = int(of.sum())
     matched = (links >= 0).reshape(shape)[:, of].sum(axis=1)
     found = right.reshape(shape)[:, of].sum(axis=1)

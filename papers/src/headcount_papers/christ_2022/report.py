@@ -116,10 +116,13 @@ def _thin(frame: pl.DataFrame, column: str, *, most: int = 50) -> pl.DataFrame:
     return frame.filter(pl.col(column).is_null() | pl.col(column).is_in(shown))
 
 
-def _accuracy(found: Findings, metric: str, query: str = RACE) -> pl.DataFrame:
+def _accuracy(
+    found: Findings, metric: str, query: str = RACE, *, frame: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """One metric at the paper's mu, with rate or epsilon in a column of its own."""
     dp = pl.col("mechanism") == DP
-    own = found.tables["accuracy"].filter(
+    every = found.tables["accuracy"] if frame is None else frame
+    own = every.filter(
         pl.col("mu").is_null() | (pl.col("mu") == MU), metric=metric, query=query, attributes=6
     )
     return own.with_columns(
@@ -169,7 +172,10 @@ def _four_attributes(found: Findings) -> pl.DataFrame:
 
 
 def _by_place(found: Findings) -> pl.DataFrame:
-    """KL of three block groups from diverse to homogeneous, named with their diversity."""
+    """KL of three counties from diverse to homogeneous: the middle of their block groups.
+
+    ``low`` and ``high`` hold the middle four fifths of them; an area of one's own is alone.
+    """
     known = found.tables["areas"]["county"].unique(maintain_order=True).to_list()
     paper = [name for name in _FIGURE_COUNTIES if name in known]
     shown = paper if len(paper) == 3 else known[:3]
@@ -179,8 +185,23 @@ def _by_place(found: Findings) -> pl.DataFrame:
         .otherwise(pl.format("{} ({})", "county", "diversity"))
     )
     places = found.tables["areas"].select("county", named.alias("place")).unique()
-    kl = _accuracy(found, "kl").filter(pl.col("county").is_in(shown), group="everyone")
-    return kl.join(places, on="county", maintain_order="left")
+    kl = _accuracy(found, "kl", frame=found.frames.get("draws"))
+    own = kl.filter(pl.col("county").is_in(shown), group="everyone")
+    return (
+        own.join(places, on="county", maintain_order="left")
+        .group_by("place", "mechanism", "buckets", "clip", "rate", "epsilon", maintain_order=True)
+        .agg(
+            pl.col("mean").median(),
+            pl.col("mean").quantile(0.1, "linear").alias("low"),
+            pl.col("mean").quantile(0.9, "linear").alias("high"),
+        )
+        .sort(pl.col("place").cast(pl.Enum(_in_order(places, shown))), maintain_order=True)
+    )
+
+
+def _in_order(places: pl.DataFrame, counties: list[str]) -> list[str]:
+    names = dict(places.iter_rows())
+    return [names[county] for county in counties]
 
 
 def _diversity_swapping(found: Findings) -> pl.DataFrame:

@@ -47,13 +47,20 @@ def run(settings: Settings, work: Work) -> Findings:
     found = {name: tables[name] for name in WRITTEN}
     if synthetic:
         found["claims"] = judged(drawn, theory, examined=settings == Settings())
+    frames = {"draws": _drawn(drawn["accuracy"])} if synthetic else {}
     # Six digits are more than chance leaves of any mean.
     digits = cs.float().round_sig_figs(6)
     return Findings(
         settings=settings,
         tables={name: table.with_columns(digits) for name, table in found.items()},
+        frames=frames,
         confidential=not synthetic,
     )
+
+
+def _drawn(accuracy: pl.DataFrame) -> pl.DataFrame:
+    """What figures show of all block groups that were drawn."""
+    return accuracy.filter(metric="kl", group="everyone", attributes=6)
 
 
 def verdicts_of(settings: Settings, work: Work) -> pl.DataFrame:

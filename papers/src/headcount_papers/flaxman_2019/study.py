@@ -70,18 +70,21 @@ def run(settings: Settings, work: Work) -> Findings:
     }
     return Findings(
         settings=settings,
-        tables={**tables, **judge(tables["epl"], judged=settings.judged, examined=settings.usual)},
+        tables={
+            **tables,
+            **judge(pooled["replicates"], judged=settings.judged, examined=settings.usual),
+        },
         frames={"residuals": pooled["residuals"]},
         confidential=not settings.counted_people().public,
     )
 
 
 def judge(
-    epl: pl.DataFrame, *, judged: bool = True, examined: bool = False
+    runs: pl.DataFrame, *, judged: bool = True, examined: bool = False
 ) -> dict[str, pl.DataFrame]:
-    """Set means of the published variant beside the paper's, if it is about such people."""
+    """Set runs of the published variant beside the paper's, if it is about such people."""
     ratio = (pl.col("median_abs_epl") / pl.col("epsilon")).alias("ratio")
-    tables = {"epl": epl.with_columns(ratio)}
+    tables = {"runs": runs.filter(variant=PUBLISHED).with_columns(ratio)}
     return verdicts(__package__, tables, judged=judged, examined=examined)
 
 

@@ -1,17 +1,17 @@
-"""What a paper says beside what a run finds, judged by rules that no run changes.
+"""What a paper says beside what a run finds, judged by tests that no run changes.
 
 ``published.toml`` of a study is a list of ``[[claims]]``. Each names its source in the paper, says
-how to find our number and by which rule it is judged, and has the cause where it does not hold. See
-docs/studies.md for the format.
+how to find our numbers and by which rule they are judged, and has the cause where they differ. See
+docs/studies.md for the format, and ``verdict`` for the tests.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
-from math import isnan
+from math import isnan, log
 from string import Formatter
 from typing import Any
 
@@ -19,28 +19,44 @@ import polars as pl
 
 from headcount.errors import ConfigError
 from headcount_papers.frame.queries import Queries
-from headcount_papers.frame.verdict_columns import COLUMNS as COLUMNS
+from headcount_papers.frame.verdict import (
+    COLUMNS,
+    HALF,
+    NOT_JUDGED,
+    NOT_REPRODUCED,
+    NOT_TESTABLE,
+    PAPER_ERRS,
+    Spread,
+    Verdict,
+    exactly,
+    of_number,
+    of_statement,
+)
 
 PUBLISHED = "published.toml"
-ROUNDING = 1e-9
-"""1 - 0.9 is a little less than a tenth, and one of ten is a tenth."""
 Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
-YES, DEPENDS, NO = "yes", "depends", "no"
-NOT_TESTABLE, NOT_JUDGED = "not testable", "not judged"
-
-PAPER_ERRS = "the paper errs"
-CAUSES = (
-    PAPER_ERRS,
-    "our population differs",
-    "the paper is silent",
-    "chance",
-    "it does not hold",
-)
-"""Why a claim does not come out, or not everywhere."""
-NOT_EXAMINED = "not examined: other settings than the study's own"
+THEIRS, UNKNOWN = "theirs", "unknown"
+CAUSES = ("population", "setting unknown", "chance", "ours", THEIRS, UNKNOWN)
+"""Why a claim is not reproduced: our people differ, a setting is not published, few draws, a
+mistake of ours or of the paper's; or nobody knows."""
+NOT_EXAMINED = "causes were looked for with the study's own settings only"
+NOT_FOUND = "no cause was found"
 NO_SUCH_NUMBER = "this run has no such number"
+ONE_DRAW = "one draw shows nothing of chance"
+
+READINGS: Mapping[str, float] = {
+    "all": 1.0,
+    "most": 0.5,
+    "many": 0.25,
+    "minimal": 0.1,
+    "similar": 1.3,
+    "much": 2.0,
+}
+"""One reading of each word of a paper, the same in all studies: every one ("always"); more than
+half ("generally", "often", or no word); a quarter or more; a tenth at most ("hardly any"); within
+a factor of 1.3 ("about", "comparable"); twice at least ("far", "significantly")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +64,13 @@ class MeasuredClaim:
     """What a study's own function found for a claim.
 
     where
-        value      the number that decides, if it is one
-        finding    the same in words, for people
-        true, of   in how many of how many cases or trials (block groups, seeds) the claim is true:
-                   in all is yes, in none is no, in some is "depends" with their share
+        values     our draws of the number, or of what the rule is about
+        finding    the same in words, for people; made of the values if empty
+        true, of   in how many of how many draws the claim is true, in place of values
         reason     why it cannot be tested with these people, if it cannot
     """
 
-    value: float | None = None
+    values: Sequence[float] = ()
     finding: str = ""
     true: int | None = None
     of: int | None = None
@@ -77,39 +92,48 @@ class Claim:
         claim       what it says; "{mechanism}" and the like are filled in from the row's keys
         paper       what the paper says, in words; the published number if empty
         show        how numbers are written, as in "{:.1f} %"
-        rule        one of ``RULES``
+        rule        one of ``RULES``; with "number" the printed one is judged beside our draws,
+                    with "not testable here" nothing is, others are statements, true or not in
+                    each draw
         criterion   the rule in words, if those of ``RULES`` do not say enough
-        table, ours     where our number is: a table and its column
-        measure     in place of them: a function of the study that finds it
+        query       SQL over the study's tables and the file's [views] (see ``queries``) that gives
+                    rows with a ``value``, and optionally ``beside``, in place of the published
+                    number
+        measure     in place of it: a function of the study that finds our draws
         given       what that function is called with in every case
-        query       in place of them: SQL over the study's tables and the file's [views] (see
-                    ``queries``) that gives a row with a ``value`` for each thing that the claim
-                    is about, and optionally ``beside``, in place of the published number
-        trials      columns of the query's rows that tell trials apart, such as block groups
-        apart       columns of the query's rows by which their values are shown apart
-        called      what a trial is, in words
-        within      share of a trial's rows that must keep the rule for it to be true there
-        most        share of trials that makes a yes; the rest of it, or less, makes a no
+        table, ours     in place of them, for families: a table and its column, a row for each draw
+        spread, runs    of such a table, where a row pools several runs: the column of the standard
+                    deviation from run to run, and that of the number of runs
+        trials      columns of the query's rows that tell draws apart, such as block groups
+        called      what a draw is, in words
+        needs       "all" or "most": how many of a draw's rows must keep the rule for it to be true
+        line        share of draws above which a statement is reproduced, and below which it is not
+        exact       nothing is left to chance: every row must keep the rule
         cases       what else it is called with, or what is filled into the query, once for each:
                     {county = "Alameda"}; a case may have a key of ``_OF_A_CASE`` of its own,
                     and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
         each        columns of ours by which a published row, or a number, is matched with many
-        published   the number; or rows of [key, ..., number]; or {file, column} for a table in
-                    ``data/``; or {column} for a column of our own table, such as a law's value
-        tolerance   a number, a share for the rule "relative"; or cases such as {level = "county",
-                    relative = 0.05, absolute = 1}, of which the first that fits holds, and the
-                    largest of what it names: a part of the published number, a number, {share},
-                    or with {column = "sd", times = 3} a multiple of a column of ours. A case that
-                    names none leaves the row without a verdict
-        factor      of the rule "near": or so many times as much, or as little
-        cause       one of ``CAUSES``, with its reason, needed where the verdict is no or depends in
-                    the run that was examined; or cases such as
+        published   the number, or a word of ``READINGS``; or rows of [key, ..., number]; or
+                    {file, column} for a table in ``data/``; or {column} for a column of our own
+                    table, such as a law's value
+        tolerance   how far a number may be off and be the same: a number; or cases such as
+                    {level = "county", relative = 0.05, absolute = 1}, of which the first that
+                    fits holds, and the largest of what it names: a part of the published number,
+                    a number, {share}, or with {column = "sd", times = 3} a multiple of a column
+                    of ours. A case that names none leaves the row without one
+        factor      or so many times as much, or as little: a number or a word of ``READINGS``
+        log         numbers above 0 are judged by their logarithms, as factors are
+        unit        of the last digit that is printed, if ours is rounded to it too
+        pooled      how many draws the printed number is the mean of
+        cause       one of ``CAUSES``, with its reason, where the claim is not reproduced in the run
+                    that was examined; unknown if none was found; or cases such as
                     {level = "county", cause = "chance", reason = "..."}, of which the first that
-                    fits holds
-        reason      the cause in a sentence; with the rule "not testable" why it is not
+                    fits holds. With "theirs" the paper errs
+        reason      the cause in a sentence; with the rule "not testable here" why it is not
         figure      the report's figure that shows it
+        headline    place among the paper's main claims, from 1; 0 if it is none
         covered_by  id of the claim that says the same: this one is not counted; a case may be
                     covered by another of the same claim
         to          name of the table that the verdict goes to
@@ -126,58 +150,61 @@ class Claim:
     criterion: str = ""
     table: str = ""
     ours: str = ""
+    spread: str = ""
+    runs: str = ""
     measure: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
     trials: Sequence[str] = ()
-    apart: Sequence[str] = ()
-    called: str = "trials"
-    within: float = 1.0
-    most: float = 1.0
+    called: str = "draws"
+    needs: str = "all"
+    line: float = HALF
+    exact: bool = False
     cases: Sequence[Mapping[str, Any]] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
     each: Sequence[str] = ()
     published: Any = None
     tolerance: Any = None
-    factor: float = 1.0
+    factor: Any = 1.0
+    log: bool = False
+    unit: float = 0.0
+    pooled: int = 1
     cause: str | Sequence[Mapping[str, Any]] = ""
     reason: str = ""
     section: str = ""
     figure: str = ""
+    headline: int = 0
     covered_by: str = ""
     to: str = "claims"
     only_run: bool = False
     always: bool = False
 
 
-def _near(claim: Claim, published: float, ours: float, tolerance: float | None) -> bool | None:
-    if tolerance is None:
-        return None
-    by_factor = published > 0 and published / claim.factor <= ours <= published * claim.factor
-    return abs(ours - published) <= tolerance + 1e-9 or (claim.factor > 1 and by_factor)
-
-
-def _relative(claim: Claim, published: float, ours: float, tolerance: float | None) -> bool | None:
-    return None if tolerance is None else abs(ours / published - 1) <= tolerance
+Rule = Callable[[float, float, tuple[float, float]], bool]
+"""Takes the published number, ours, and from where to where ours is the same."""
 
 
 def _sign(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
-Rule = Callable[[Claim, float, float, float | None], bool | None]
+NUMBER, STATEMENT = "number", "statement"
 RULES: dict[str, tuple[str, Rule]] = {
-    "near": ("within tolerance", _near),
-    "relative": ("within tolerance, as a share", _relative),
-    "below": ("below", lambda _c, published, ours, _t: ours < published),
-    "above": ("above", lambda _c, published, ours, _t: ours > published),
-    "at most": ("at most", lambda _c, published, ours, _t: ours <= published),
-    "at least": ("at least", lambda _c, published, ours, _t: ours >= published),
-    "same sign": ("same sign", lambda _c, published, ours, _t: _sign(ours) == _sign(published)),
-    "in every case": ("in every case", lambda _c, _p, _o, _t: None),
-    NOT_JUDGED: (NOT_JUDGED, lambda _c, _p, _o, _t: None),
-    NOT_TESTABLE: (NOT_TESTABLE, lambda _c, _p, _o, _t: None),
+    "below": ("below", lambda published, ours, _: ours < published),
+    "above": ("above", lambda published, ours, _: ours > published),
+    "at most": ("at most", lambda published, ours, _: ours <= published),
+    "at least": ("at least", lambda published, ours, _: ours >= published),
+    "near": ("within tolerance", lambda _, ours, near: near[0] <= ours <= near[1]),
+    "same sign": ("same sign", lambda published, ours, _: _sign(ours) == _sign(published)),
+}
+"""Statements: true or not of each number of ours."""
+WORDS = {
+    NUMBER: "the printed number is like a draw of ours",
+    STATEMENT: "true in most draws",
+    NOT_TESTABLE: NOT_TESTABLE,
+    NOT_JUDGED: NOT_JUDGED,
+    **{rule: words for rule, (words, _) in RULES.items()},
 }
 
 
@@ -208,11 +235,14 @@ def _source(package: str) -> str:
 
 
 def _check(claim: Claim, source: str, others: Collection[str]) -> None:
-    """Refuse a rule, a cause or another claim that there is not, and a cause without a reason."""
+    """Refuse a rule, a word, a cause or another claim that there is not; no cause or no reason."""
     given = [{"cause": claim.cause}] if isinstance(claim.cause, str) else claim.cause
     causes = [(case["cause"], case.get("reason", claim.reason)) for case in given if case["cause"]]
+    words = [word for word in (claim.factor, claim.published) if isinstance(word, str)]
     for found, known in (
-        (claim.rule, RULES),
+        (claim.rule, WORDS),
+        *((word, READINGS) for word in words),
+        (claim.needs, ("all", "most")),
         *((cause, CAUSES) for cause, _ in causes),
         *((other, others) for other in (claim.covered_by,) if other),
     ):
@@ -249,8 +279,8 @@ def verdicts(
         measures   the functions that claims name
         judged     False for a run that the paper's numbers are not about: then only what must
                    hold in any run is judged
-        examined   whether this is the run whose verdicts were examined one by one: then one that is
-                   not yes and has no cause, with its reason, is an error; in other runs it says so
+        examined   whether this is the run whose verdicts were examined one by one: the causes are
+                   those of that run
     """
     found: dict[str, list[Row]] = {}
     queries = Queries(tables, _read(package).get("views", {}))
@@ -262,34 +292,31 @@ def verdicts(
                 else (one, (measures or {})[claim.measure](tables, **given))
                 for one, given in _cases(claim)
             ]
-            rows = [_measured(one, made) for one, made in cases if made is not None]
-        else:
+            rows = [_row(one, {}, made) for one, made in cases if made is not None]
+        elif claim.table:
             rows = list(_compared(claim, package, tables))
+        else:
+            rows = [_row(one, {}, MeasuredClaim()) for one, _ in _cases(claim)]
         if not (judged or claim.always):
             rows = [row | _NO_VERDICT for row in rows]
-        found.setdefault(claim.to, []).extend(_explained(row, package, examined) for row in rows)
+        found.setdefault(claim.to, []).extend(_explained(row, examined=examined) for row in rows)
     return {name: _frame(rows) for name, rows in found.items()}
 
 
-_NO_VERDICT: Row = {"holds": NOT_JUDGED, "share": None, "reason": ""}
+_NO_VERDICT: Row = {one.name: None for one in fields(Verdict)} | {"outcome": NOT_JUDGED}
 
 
-def _explained(row: Row, package: str, examined: bool) -> Row:
+def _explained(row: Row, *, examined: bool) -> Row:
     """The row with its cause exactly where it needs one."""
-    if row["holds"] == NOT_TESTABLE:
-        return row
-    if row["holds"] not in (NO, DEPENDS):
+    if row["outcome"] == NOT_TESTABLE:
+        return row | {"cause": ""}
+    if row["outcome"] != NOT_REPRODUCED:
         return row | {"cause": "", "reason": ""}
-    if row["cause"]:
-        return row
-    if examined:
-        raise ConfigError(
-            _source(package),
-            place=row["id"],
-            found=f"{row['holds']!r} without a cause: {row['claim']}",
-            expected=f"one of {', '.join(CAUSES)}",
-        )
-    return row | {"cause": NOT_EXAMINED}
+    if row["cause"] == THEIRS:
+        return row | {"outcome": PAPER_ERRS}
+    if not examined:
+        return row | {"cause": UNKNOWN, "reason": NOT_EXAMINED}
+    return row if row["cause"] else row | {"cause": UNKNOWN, "reason": NOT_FOUND}
 
 
 def _frame(rows: list[Row]) -> pl.DataFrame:
@@ -301,8 +328,8 @@ def _frame(rows: list[Row]) -> pl.DataFrame:
 
 
 _OF_A_CASE = (
-    *("section", "source", "paper", "published", "tolerance", "rule"),
-    *("cause", "reason", "figure", "covered_by"),
+    *("section", "source", "paper", "published", "tolerance", "factor", "rule", "line"),
+    *("cause", "reason", "figure", "headline", "covered_by"),
 )
 
 
@@ -321,75 +348,74 @@ def _of_case(claim: Claim, case: Mapping[str, Any]) -> Claim:
     return replace(claim, **{key: case[key] for key in case if key in _OF_A_CASE})
 
 
-def _measured(claim: Claim, found: MeasuredClaim) -> Row:
-    row = _row(claim, {}, claim.published, found, claim.tolerance)
-    if claim.rule in (NOT_TESTABLE, NOT_JUDGED):
-        return row
-    if found.reason:
-        return row | {"holds": NOT_TESTABLE, "reason": found.reason}
-    if found.true is None or not found.of:  # no case at all shows nothing
-        return row
-    share = found.true / found.of
-    most, few = claim.most - ROUNDING, 1 - claim.most + ROUNDING
-    holds = YES if share >= most else NO if share <= few else DEPENDS
-    return row | {"holds": holds, "share": share, "reason": claim.reason}
-
-
 def _tried(claim: Claim, queries: Queries) -> MeasuredClaim | None:
-    """Judge every row of a claim's query, and count the trials in which enough of them are kept."""
-    rows = queries.rows(claim.query, of=claim.id)
-    if claim.apart:
-        rows = rows.sort(claim.apart, maintain_order=True)
+    """The draws of a claim's query: the middle of each, or in how many the rule is kept."""
+    rows = queries.rows(claim.query, of=claim.id).cast({"value": pl.Float64})
     if rows.is_empty():
         return None
-    _, rule = RULES[claim.rule]
-    kept = [
-        bool(
-            row["value"] is not None
-            and rule(claim, row.get("beside", claim.published), row["value"], claim.tolerance)
+    if claim.rule == NUMBER:
+        of_draws = rows.group_by(claim.trials).agg("value") if claim.trials else rows
+        middles = of_draws.select(
+            pl.col("value").list.drop_nulls().list.median() if claim.trials else "value"
         )
-        for row in rows.iter_rows(named=True)
+        return MeasuredClaim(values=middles["value"].drop_nulls().sort().to_list())
+    if claim.rule not in RULES:
+        return MeasuredClaim(values=rows["value"].drop_nulls().sort().to_list())
+    beside = rows["beside"] if "beside" in rows.columns else [_read_as(claim.published)] * len(rows)
+    kept = [
+        value is not None and RULES[claim.rule][1](one, value, _margin(claim, one) or (one, one))
+        for one, value in zip(beside, rows["value"], strict=True)
     ]
-    trials = rows.with_columns(pl.Series("kept", kept, dtype=pl.Float64))
-    shares = trials.group_by(claim.trials).agg(pl.col("kept").mean()) if claim.trials else trials
-    true = int((shares["kept"] >= claim.within).sum())
-    parts = rows.partition_by(claim.apart) if claim.apart else [rows]
-    ranges = ", ".join(_range(claim, part["value"]) for part in parts)
-    return MeasuredClaim(
-        value=None if claim.apart else _middle(rows["value"]),
-        finding=f"{ranges}; true in {true:,} of {shares.height:,} {claim.called}",
-        true=true,
-        of=shares.height,
-    )
-
-
-def _middle(values: pl.Series) -> float | None:
-    middle = values.cast(pl.Float64).median()
-    return middle if isinstance(middle, float) else None
+    shown = rows.with_columns(pl.Series("kept", kept, dtype=pl.Float64))
+    shares = shown.group_by(claim.trials).agg(pl.col("kept").mean()) if claim.trials else shown
+    enough = shares["kept"] == 1 if claim.needs == "all" else shares["kept"] > HALF
+    values = rows["value"].drop_nulls().sort()
+    true, of = int(enough.sum()), shares.height
+    words = f"{_range(claim, values)}; true in {true:,} of {of:,} {claim.called}"
+    return MeasuredClaim(values=values.to_list(), finding=words, true=true, of=of)
 
 
 def _range(claim: Claim, values: pl.Series) -> str:
     """The middle of some values and where four fifths of them are."""
-    some = values.cast(pl.Float64).drop_nulls()
-    if some.is_empty():
+    if values.is_empty():
         return "no number"
     (form,) = (form or "" for _, name, form, _ in Formatter().parse(claim.show) if name is not None)
-    low, high = (format(some.quantile(part, "linear"), form) for part in (0.1, 0.9))
-    return claim.show.format(some.median()) + (f" ({low} to {high})" if low != high else "")
+    low, high = (format(values.quantile(part, "linear"), form) for part in (0.1, 0.9))
+    return claim.show.format(values.median()) + (f" ({low} to {high})" if low != high else "")
 
 
 def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
+    """The rows of a family: those of our table with the same keys are draws of one number."""
     ours = tables[claim.table].filter(**claim.where)
     for published in _published(claim, package, ours):
         number = published["published"]
         keys = {key: published[key] for key in claim.keys}
-        here = list((ours.filter(**keys) if keys else ours).iter_rows(named=True))
-        if not claim.each and len(here) != 1:
-            here = [] if claim.only_run else [{}]
-        for row in here:
-            shown = {key: row[key] for key in claim.each} | keys
-            found = MeasuredClaim(value=row.get(claim.ours))
-            yield _row(claim, shown, number, found, _tolerance(claim, number, keys, row))
+        here = ours.filter(**keys) if keys else ours
+        if here.is_empty() and claim.only_run:
+            continue
+        parts = here.partition_by(claim.each, maintain_order=True) if claim.each else [here]
+        for part in parts:
+            first = part.row(0, named=True) if part.height else {}
+            shown = {key: first[key] for key in claim.each} | keys
+            values = part[claim.ours].cast(pl.Float64).drop_nulls().drop_nans().to_list()
+            yield _row(
+                claim,
+                shown,
+                MeasuredClaim(values=values),
+                published=number,
+                tolerance=_tolerance(claim, number, keys, first),
+                spread=_pooled(claim, first),
+            )
+
+
+def _pooled(claim: Claim, ours: Row) -> Spread | None:
+    """The runs behind a number that pools several."""
+    known = [ours.get(column) for column in (claim.ours, claim.spread, claim.runs)]
+    numbers = [float(one) for one in known if one is not None and not isnan(one)]
+    if not claim.spread or len(numbers) < len(known):
+        return None
+    mean, sd, runs = numbers
+    return Spread(mean=mean, sd=sd, draws=int(runs))
 
 
 def _published(claim: Claim, package: str, ours: pl.DataFrame) -> Iterator[Row]:
@@ -407,11 +433,16 @@ def _published(claim: Claim, package: str, ours: pl.DataFrame) -> Iterator[Row]:
             for row in frame.drop_nulls(column).iter_rows(named=True)
         )
     else:
-        yield {"published": said}
+        yield {"published": _read_as(said)}
+
+
+def _read_as(number: Any) -> Any:
+    """A number, or the reading of a word."""
+    return READINGS[number] if isinstance(number, str) else number
 
 
 def _tolerance(claim: Claim, published: float, keys: Row, ours: Row) -> float | None:
-    """The tolerance of one row; None if it has none, so that it is not judged."""
+    """The tolerance of one row; None if it has none."""
     given = claim.tolerance
     for case in given if isinstance(given, list) else [given]:
         if not isinstance(case, dict):
@@ -420,7 +451,7 @@ def _tolerance(claim: Claim, published: float, keys: Row, ours: Row) -> float | 
             named = [case[key] for key in ("absolute", "share") if key in case]
             if "relative" in case:
                 named.append(case["relative"] * abs(published))
-            if "column" in case:
+            if "column" in case and ours.get(case["column"]) is not None:
                 named.append(case.get("times", 1) * ours[case["column"]])
             return float(max(named)) if named else None
     return None
@@ -429,46 +460,93 @@ def _tolerance(claim: Claim, published: float, keys: Row, ours: Row) -> float | 
 _HOW = ("relative", "absolute", "share", "column", "times")
 
 
+def _margin(
+    claim: Claim, published: float, tolerance: float | None = None
+) -> tuple[float, float] | None:
+    """From where to where a number is the same."""
+    off = tolerance if tolerance is not None else _tolerance(claim, published, {}, {})
+    factor = _read_as(claim.factor)
+    if off is None and factor == 1:
+        return None
+    low, high = published - (off or 0.0), published + (off or 0.0)
+    if published > 0:
+        low, high = min(low, published / factor), max(high, published * factor)
+    return low, high
+
+
+def _judged(
+    claim: Claim,
+    found: MeasuredClaim,
+    published: float | None,
+    margin: tuple[float, float] | None,
+    spread: Spread | None,
+) -> Verdict:
+    """The verdict on one claim, by the test that its rule names."""
+    if claim.rule in (NOT_TESTABLE, NOT_JUDGED):
+        return Verdict(outcome=claim.rule)
+    if found.reason:
+        return Verdict(outcome=NOT_TESTABLE)
+    values, true, of = found.values, found.true, found.of
+    if true is None and claim.rule in RULES and values and published is not None:
+        near = margin or (published, published)
+        true, of = sum(RULES[claim.rule][1](published, one, near) for one in values), len(values)
+    if claim.exact and claim.rule == NUMBER and margin is not None:
+        true, of = sum(margin[0] <= one <= margin[1] for one in values), len(values)
+    if claim.rule == NUMBER and not claim.exact:
+        if not values or published is None:
+            return Verdict(outcome=NOT_TESTABLE)
+        ours = Spread.of(values) if spread is None else spread
+        if claim.log and min(*values, published, *(margin or ())) > 0:
+            ours = Spread.of([log(one) for one in values])
+            if spread is not None:
+                ours = Spread(mean=ours.mean, sd=spread.sd / spread.mean, draws=spread.draws)
+            ends = None if margin is None else (log(margin[0]), log(margin[1]))
+            return of_number(log(published), ours, margin=ends, pooled=claim.pooled)
+        return of_number(published, ours, margin=margin, unit=claim.unit, pooled=claim.pooled)
+    if true is None or not of:
+        return Verdict(outcome=NOT_TESTABLE)
+    return exactly(true, of) if claim.exact else of_statement(true, of, line=claim.line)
+
+
 def _row(
-    claim: Claim, keys: Row, published: float | None, found: MeasuredClaim, tolerance: float | None
+    claim: Claim,
+    keys: Row,
+    found: MeasuredClaim,
+    *,
+    published: float | None = None,
+    tolerance: float | None = None,
+    spread: Spread | None = None,
 ) -> Row:
-    """A row of verdicts: a number that decides and is missing is not taken for a no."""
-    words, rule = RULES[claim.rule]
-    if claim.rule == "relative" and published == 0:
-        raise ConfigError(
-            PUBLISHED,
-            place=claim.id,
-            found='the published number 0 with the rule "relative"',
-            expected='another rule, such as "near": nothing is a share of 0',
-        )
-    ours = None if found.value is None or isnan(found.value) else found.value
-    kept = None
-    if ours is not None and published is not None:
-        kept = rule(claim, published, ours, tolerance)
-    holds = NOT_JUDGED if kept is None else YES if kept else NO
+    """A row of verdicts: a number that decides and is missing is not taken for a miss."""
+    if not keys and isinstance(claim.published, int | float | str):
+        published = _read_as(claim.published)
+    margin = None if published is None else _margin(claim, published, tolerance)
+    found = replace(found, values=[one for one in found.values if not isnan(one)])
+    verdict = _judged(claim, found, published, margin, spread)
     cause, reason = _cause(claim, keys)
-    if claim.rule == NOT_TESTABLE:
-        holds = NOT_TESTABLE
-    elif ours is None and claim.rule != NOT_JUDGED:
-        holds, reason = NOT_TESTABLE, NO_SUCH_NUMBER
+    if verdict.outcome == NOT_TESTABLE and claim.rule != NOT_TESTABLE:
+        reason = found.reason or (ONE_DRAW if found.values else NO_SUCH_NUMBER)
+    values = pl.Series(found.values, dtype=pl.Float64)
+    ours = values.median()
+    shown = "" if values.is_empty() else _range(claim, values)
     return {
         "id": claim.id,
         "section": claim.section or claim.source,
         "source": claim.source,
         "claim": claim.claim.format(**{key: _word(value) for key, value in keys.items()}),
         "paper": claim.paper or _shown(claim, published),
-        "finding": found.finding or _shown(claim, ours),
+        "finding": found.finding or shown,
         "published": published,
         "ours": ours,
-        "difference": None if ours is None or published is None else ours - published,
+        "difference": None if ours is None or published is None else ours - published,  # type: ignore[operator]
         "tolerance": tolerance,
-        "rule": claim.criterion or (NOT_JUDGED if holds == NOT_JUDGED else words),
-        "holds": holds,
-        "share": None,
+        "rule": claim.criterion or WORDS[claim.rule],
+        **vars(verdict),
         "cause": cause,
         "reason": reason,
         "figure": claim.figure,
         "covered_by": claim.covered_by,
+        "headline": claim.headline,
         **keys,
     }
 

@@ -103,7 +103,7 @@ def errors(counts: Counts, release: Release, *, areas: Sequence[Areas] = ()) -> 
     """
     truth = race_totals(counts.schema, counts.geography, counts.matrix)
     people, made = truth.sum(axis=1), shown(release)
-    rows = _by_size(COUNTY, TOTAL, people, np.abs(made.people - people))
+    rows = by_size(COUNTY, TOTAL, people, np.abs(made.people - people))
     rows += _by_race(counts, made, truth, RACE)
     withheld = np.isnan(made.blocks)
     blocks = np.where(withheld, 0, made.blocks).astype(np.int64)
@@ -112,7 +112,7 @@ def errors(counts: Counts, release: Release, *, areas: Sequence[Areas] = ()) -> 
             own = places.add_up(counts.totals())
             off = np.abs(places.add_up(blocks) - own).astype(np.float64)
             off[places.add_up(withheld.astype(np.int64)) > 0] = np.nan
-            rows += _by_size(PLACE, TOTAL, own, off)
+            rows += by_size(PLACE, TOTAL, own, off)
     return pl.DataFrame(rows)
 
 
@@ -138,17 +138,17 @@ def _by_race(counts: Counts, made: Shown, truth: Ints, prefix: str) -> list[dict
     rows = []
     for number, level in enumerate(counts.schema.attribute("race").levels):
         off = np.abs(made.races[:, number] - truth[:, number])
-        rows += _by_size(COUNTY, prefix + level, truth.sum(axis=1), off)
+        rows += by_size(COUNTY, prefix + level, truth.sum(axis=1), off)
     return rows
 
 
-def _by_size(
+def by_size(
     area: str, statistic: str, people: Ints, off: NDArray[np.number[Any]]
 ) -> list[dict[str, object]]:
     """The mean of some absolute errors by size of their unit; empty categories are left out."""
-    group = np.searchsorted(SIZES[area], people, side="right")
+    group = np.searchsorted(SIZES.get(area, ()), people, side="right")
     rows = []
-    for number, label in enumerate(categories(area)):
+    for number, label in enumerate(categories(area) if area in SIZES else (EVERY,)):
         inside = np.isfinite(off) & (group == number if number else True)
         if inside.any():
             rows.append(

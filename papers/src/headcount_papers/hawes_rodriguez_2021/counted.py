@@ -11,7 +11,7 @@ from headcount.mechanisms.suppression.rules import occupied_homes, suppression_s
 from headcount.population.from_households import to_population
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated
-from headcount_papers.hawes_rodriguez_2021.settings import SCHEMA, Settings, large_state
+from headcount_papers.hawes_rodriguez_2021.settings import SCHEMA, Settings, large_state, seed_of
 
 KEYS = ("table", "rule", "level")
 
@@ -21,17 +21,12 @@ def withheld_in(data: Tabulated) -> pl.DataFrame:
     return suppression_summary(data.counts, occupied=occupied_homes(data.population))
 
 
-def suppression_table(settings: Settings, attacked: Tabulated, work: Work) -> pl.DataFrame:
-    """Withheld in all states together, with the least and the most in one of them.
-
-    A person's own people stand for themselves: then nothing else is counted.
-    """
-    return added_up([withheld_in(attacked)] if settings.population else _states(settings, work))
-
-
-def _states(settings: Settings, work: Work) -> Iterable[pl.DataFrame]:
-    seeds = range(settings.seed, settings.seed + settings.states)
-    return work.progress(work.engine.map(_state, seeds), what="States", total=len(seeds))
+def suppression_states(settings: Settings, attacked: Tabulated, work: Work) -> list[pl.DataFrame]:
+    """Withheld in each state; a person's own people stand for themselves."""
+    if settings.population:
+        return [withheld_in(attacked)]
+    seeds = [seed_of(settings.seed, draw) for draw in range(settings.states)]
+    return list(work.progress(work.engine.map(_state, seeds), what="States", total=len(seeds)))
 
 
 def _state(seed: int) -> pl.DataFrame:

@@ -72,12 +72,12 @@ class Method:
     epsilon: Fraction | None = None
     loss: str = ""
 
-    def case(self, schema: Schema, geography: Geography, *, replicates: int) -> Case:
+    def case(self, schema: Schema, geography: Geography, *, runs: range) -> Case:
         """The method as a case of the study."""
         return Case(
             name=self.name,
             mechanism=self.mechanism(schema, geography),
-            runs=range(replicates),
+            runs=runs,
             columns={"method": self.name, "kind": self.kind},
         )
 

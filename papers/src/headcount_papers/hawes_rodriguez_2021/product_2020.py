@@ -25,12 +25,18 @@ from headcount.schema import Recode, Schema, load_schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder
 from headcount.topdown.mechanism import TopDown
-from headcount_papers.hawes_rodriguez_2021.accuracy import ALONE, CODES, EVERY, TOTAL
+from headcount_papers.hawes_rodriguez_2021.accuracy import (
+    ALONE,
+    CODES,
+    RACE_ALONE,
+    TOTAL,
+    by_size,
+)
 from headcount_papers.hawes_rodriguez_2021.settings import PLACE
 
-PRESET = "redistricting-2020-us"
-PRODUCT = f"topdown, preset {PRESET}"
-"""The name of its case."""
+PRESETS = ("redistricting-2020-us", "ppmf-2021-04-12", "ppmf-2021-04-4")
+PRODUCT, APRIL, APRIL_4 = (f"topdown, preset {preset}" for preset in PRESETS)
+"""The names of their cases."""
 KIND_OF_CASE = "topdown 2020"
 VOTING_AGE, RACES_ALONE = "voting age", "race alone"
 AREAS = ("county", "tract", "block_group", "block")
@@ -110,40 +116,47 @@ def _blocks(places: Geography, occupied: Any, areas: Sequence[Areas]) -> pl.Data
     return pl.DataFrame(table).with_columns(quarters=pl.Series(patterns)).select(COLUMNS)
 
 
-def product_case(*, replicates: int) -> Case:
-    """The product as a case of the study, with the loss and the settings of 2020."""
+def product_case(preset: str, *, runs: range) -> Case:
+    """A product as a case of the study, with its loss and its settings."""
+    name = f"topdown, preset {preset}"
     return Case(
-        name=PRODUCT,
-        mechanism=TopDown.from_preset(PRESET),
-        runs=range(replicates),
-        columns={"method": PRODUCT, "kind": KIND_OF_CASE},
+        name=name,
+        mechanism=TopDown.from_preset(preset),
+        runs=runs,
+        columns={"method": name, "kind": KIND_OF_CASE},
     )
 
 
 def product_errors(counts: Counts, release: Release, *, areas: Sequence[Areas]) -> pl.DataFrame:
-    """Mean absolute errors of totals, of voting age and of races alone, by level, and of places."""
+    """Mean absolute errors of totals, of voting age and of races alone, by level, and of places.
+
+    Of counties and places also by size.
+    """
     tree, leaf = counts.geography, counts.geography.leaf
-    off = _values(counts.schema, counts.matrix)
-    off = np.asarray(_values(release.schema, release.table(leaf)) - off)
-    sums = {level: adder(tree, level, of=leaf) @ off for level in AREAS if level in tree.levels}
+    true = _values(counts.schema, counts.matrix)
+    off = np.asarray(_values(release.schema, release.table(leaf)) - true)
+    sums = {}
+    for level in AREAS:
+        if level in tree.levels:
+            up = adder(tree, level, of=leaf)
+            sums[level] = (up @ true[:, 0], up @ off)
     for one in areas:
         if one.name == PLACE:
-            sums[PLACE] = np.column_stack([one.add_up(column) for column in off.T])
-    return pl.DataFrame(
-        {
-            "area": area,
-            "size_category": EVERY,
-            "statistic": statistic,
-            "units": len(errors),
-            "mae": float(np.abs(errors[:, columns]).mean()),
-        }
-        for area, errors in sums.items()
+            people, *errors = (one.add_up(column) for column in (true[:, 0], *off.T))
+            sums[PLACE] = (people, np.column_stack(errors))
+    rows = []
+    for area, (people, errors) in sums.items():
+        size = people.astype(np.int64)
         for statistic, columns in (
             (TOTAL, slice(0, 1)),
             (VOTING_AGE, slice(1, 2)),
             (RACES_ALONE, slice(2, None)),
-        )
-    )
+        ):
+            mean = np.abs(errors[:, columns]).mean(axis=1)
+            rows += by_size(area, statistic, size, mean)
+        for number, race in enumerate(ALONE):
+            rows += by_size(area, RACE_ALONE + race, size, np.abs(errors[:, 2 + number]))
+    return pl.DataFrame(rows)
 
 
 def _values(schema: Schema, table: Any) -> Floats:

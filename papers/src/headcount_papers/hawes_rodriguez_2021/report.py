@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from headcount.comparison.study import Findings
-from headcount.comparison.template import cell
 from headcount.evaluation.reidentified import ALL, COMMERCIAL, PERFECT, TELLING
 from headcount_papers.hawes_rodriguez_2021.accuracy import (
     COUNTY,
@@ -23,13 +22,14 @@ from headcount_papers.hawes_rodriguez_2021.methods import (
     HI,
     LIKE_2010,
     LO,
+    MIDDLING,
     NONE,
     SUPPRESSION,
     SWAPPING,
     TOPDOWN,
     ZCDP,
 )
-from headcount_papers.hawes_rodriguez_2021.product_2020 import PRODUCT
+from headcount_papers.hawes_rodriguez_2021.product_2020 import APRIL, APRIL_4, PRODUCT
 from headcount_papers.hawes_rodriguez_2021.report_charts import bars, by_category, precisions
 from headcount_papers.hawes_rodriguez_2021.settings import DELTA, PLACE, QUERY_SHARES, Settings
 
@@ -72,33 +72,16 @@ def facts(found: Findings) -> dict[str, Any]:
     settings, reid = found.settings, found.tables["reid"]
     assert isinstance(settings, Settings)
 
-    def rates(methods: list[str], column: str) -> str:
-        where = {"attacker": PERFECT, "universe": TELLING}
-        known = [cell(reid, column, method=method, **where) for method in methods]
-        known = [rate for rate in known if rate is not None]
-        if len(methods) == 1:
-            return f"{known[0]:.1f} %" if known else "–"
-        return f"{min(known):.0f} to {max(known):.0f} %" if known else "–"
-
-    named = (
-        ("nothing is done", [NONE]),
-        ("the rules of 1980", [SUPPRESSION]),
-        ("the complementary step besides", [COMPLEMENTARY]),
-        ("a swap like that of 2010", [LIKE_2010]),
-        ("a light swap", [LO]),
-        ("a heavy swap", [HI]),
-        ("TopDown at the ε tried", _topdown(found)),
-    )
+    noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).select("method", "epsilon")
+    hard = reid.filter(attacker=PERFECT, universe=TELLING).join(noisy, on="method")
+    largest = hard.drop_nulls("precision").sort("epsilon").tail(1).rows(named=True)
     return {
         "synthetic": settings.population is None,
         "about": found.tables["about"].row(0, named=True),
         "hard": TELLING,
         "delta": float(DELTA),
         "shares": ", ".join(f"{name} {float(100 * share):g} %" for name, share in QUERY_SHARES),
-        "finding": [
-            (words, rates(methods, "precision"), rates(methods, "confirmed_percent"))
-            for words, methods in named
-        ],
+        "largest": largest[0] if largest else None,
     }
 
 
@@ -283,18 +266,25 @@ def _topdown_by_epsilon(found: Findings) -> pl.DataFrame:
     )
 
 
-def _compared(found: Findings) -> list[str]:
-    noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP)["method"]
-    return [LIKE_2010, LO, HI, *noisy]
+def _compared(found: Findings) -> pl.DataFrame:
+    """Errors of what the slides compare: swaps and the Bureau's products, or TopDown if none."""
+    swaps, product = [LIKE_2010, LO, HI], found.tables["redistricting"]
+    if product.is_empty():
+        noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP)["method"]
+        return found.tables["mae"].filter(pl.col("method").is_in([*swaps, *noisy]))
+    return product.filter(pl.col("method").is_in([*swaps, *_PRODUCTS])).with_columns(
+        pl.col("method").replace(_PRODUCTS)
+    )
+
+
+_PRODUCTS = {APRIL_4: "April 2021, ε 4", APRIL: "April 2021, ε 10.3", PRODUCT: "2020, ε 17.1"}
 
 
 def _errors_by_size(found: Findings) -> pl.DataFrame:
     order = [categories(PLACE)[1], categories(COUNTY)[1], *categories(PLACE)[2:]]
     place = {category: number for number, category in enumerate(order)}
-    some = found.tables["mae"].filter(
-        pl.col("method").is_in(_compared(found)),
-        pl.col("size_category") != EVERY,
-        statistic=TOTAL,
+    some = _compared(found).filter(
+        pl.col("area").is_in([COUNTY, PLACE]), pl.col("size_category") != EVERY, statistic=TOTAL
     )
     return some.select(
         pl.col("area").replace_strict({COUNTY: "counties", PLACE: "places"}).alias("areas"),
@@ -305,11 +295,8 @@ def _errors_by_size(found: Findings) -> pl.DataFrame:
 
 
 def _errors_by_race(found: Findings) -> pl.DataFrame:
-    some = found.tables["mae"].filter(
-        pl.col("statistic").str.starts_with(RACE_ALONE),
-        pl.col("method").is_in(_compared(found)),
-        area=COUNTY,
-        size_category=EVERY,
+    some = _compared(found).filter(
+        pl.col("statistic").str.starts_with(RACE_ALONE), area=COUNTY, size_category=EVERY
     )
     race = pl.col("statistic").str.strip_prefix(RACE_ALONE).replace(_RACES)
     return some.select(race.alias("group"), "method", "mae")
@@ -319,12 +306,17 @@ def _redistricting(found: Findings) -> pl.DataFrame:
     """Errors of the methods that are compared, a row for each area and method."""
     names = {"county": "Counties", PLACE: "Places", "tract": "Tracts"}
     names |= {"block_group": "Block groups", "block": "Blocks"}
-    shown = [*_compared(found), PRODUCT]
-    some = found.tables["redistricting"].filter(pl.col("method").is_in(shown))
+    noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP)["method"]
+    shown = [LIKE_2010, LO, MIDDLING, HI, *noisy, *_PRODUCTS]
+    some = found.tables["redistricting"].filter(
+        pl.col("method").is_in(shown),
+        ~pl.col("statistic").str.starts_with(RACE_ALONE),
+        size_category=EVERY,
+    )
     wide = some.pivot("statistic", index=["area", "method"], values="mae")
     order = {area: number for number, area in enumerate(names)}
     return wide.sort(pl.col("area").replace_strict(order), maintain_order=True).with_columns(
-        area=pl.col("area").replace_strict(names)
+        area=pl.col("area").replace_strict(names), method=pl.col("method").replace(_PRODUCTS)
     )
 
 

@@ -132,13 +132,15 @@ def within(found: Spread, least: float, most: float | None) -> Spread:
 
 
 def mae_table(errors: pl.DataFrame) -> pl.DataFrame:
-    """Mean absolute error in people, with its 95 % interval over replicates."""
-    keys = ("method", "area", "size_category", "statistic", "units")
+    """Mean absolute error in people, with its 95 % interval over draws, and areas on average."""
+    keys = ("method", "area", "size_category", "statistic")
     rows = []
     for key, group in errors.group_by(keys, maintain_order=True):
         mean, low, high = within(spread(group["mae"]), 0, None)
         rows.append(
-            dict(zip(keys, key, strict=True)) | {"mae": mean, "mae_low": low, "mae_high": high}
+            dict(zip(keys, key, strict=True))
+            | {"mae": mean, "mae_low": low, "mae_high": high}
+            | {"units": round(float(group["units"].to_numpy().mean()))}
         )
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return frame.select(
@@ -151,8 +153,8 @@ def agreement_table(agreed: pl.DataFrame) -> pl.DataFrame:
     keys = ("method", "blocks")
     rows = []
     for key, group in agreed.group_by(keys, maintain_order=True):
-        people = int(group["people"][0])
-        mean, low, high = spread(100 * group["agreeing"] / people if people else [])
+        people = round(float(group["people"].to_numpy().mean()))
+        mean, low, high = spread(100 * group["agreeing"] / group["people"] if people else [])
         rows.append(
             dict(zip(keys, key, strict=True))
             | {"people": people, "records": float(group["records"].to_numpy().mean())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -72,7 +73,8 @@ class Settings(StudySettings):
 
     where
         epsilons     of TopDown, each as pure epsilon and as zCDP worth as much at ``DELTA``
-        replicates   draws of every method, each attacked with another random order of ties
+        replicates   draws of every method, each on a synthetic state of its own, or on the same
+                     people if they are a user's, and with another random order of ties
         states       whose tables are suppressed and counted together, as the nation's were
     """
 
@@ -98,7 +100,13 @@ class Settings(StudySettings):
         ),
     ] = EPSILONS
     replicates: Annotated[
-        int, Option(help="Draws of every method.", least=1, most=1_000, always=True)
+        int,
+        Option(
+            help="Draws of every method, each on a synthetic state of its own.",
+            least=1,
+            most=1_000,
+            always=True,
+        ),
     ] = 10
     states: Annotated[
         int,
@@ -143,15 +151,28 @@ class Settings(StudySettings):
 
     @cached_property
     def households(self) -> Households:
-        """The people and their dwellings."""
-        if self.population is None:
-            from headcount.population.towns import towns
+        """The people and their dwellings, of the first state if there are several."""
+        return self._state(0) if self.population is None else in_dwellings(self.population)[1]
 
-            people, counties = self.state()
-            return towns(
-                seed=self.seed, people=people, counties=counties, block_spread=BLOCK_SPREAD
-            )
-        return in_dwellings(self.population)[1]
+    def _state(self, draw: int) -> Households:
+        from headcount.population.towns import towns
+
+        people, counties = self.state()
+        seed = seed_of(self.seed, draw)
+        return towns(seed=seed, people=people, counties=counties, block_spread=BLOCK_SPREAD)
+
+    def drawn(self) -> Iterator[tuple[Households, range]]:
+        """Every population, and which draws are made of it."""
+        if self.population is not None:
+            yield self.households, range(self.replicates)
+            return
+        for draw in range(self.replicates):
+            yield (self._state(draw) if draw else self.households), range(draw, draw + 1)
+
+
+def seed_of(seed: int, draw: int) -> int:
+    """The seed of a state, so that studies with seeds near to each other share none."""
+    return seed + draw * 1_000_003
 
 
 def large_state(seed: int) -> Households:

@@ -11,6 +11,7 @@ import polars as pl
 from headcount.comparison.study import Findings
 from headcount.comparison.template import percent
 from headcount_papers.frame.claims import Tables, read_claims
+from headcount_papers.frame.verdict import NOT_JUDGED
 from headcount_papers.petti_flaxman_2020.targets import met_by_kind
 
 LEVELS = {"enumeration_district": "districts", "county": "counties", "state": "states"}
@@ -236,7 +237,7 @@ def judged(paper: pl.DataFrame) -> pl.DataFrame:
     known = pl.col("ours").is_not_null()
     return paper.with_columns(
         named.replace("TopDown: bias", "TopDown: bias by homogeneity").alias("kind"),
-        pl.when(known).then(pl.col("holds") == "yes").alias("near"),
+        pl.when(known).then(pl.col("difference").abs() <= pl.col("tolerance") + 1e-9).alias("near"),
         (pl.col("difference").abs() - 1e-9 <= wider).alias("roughly"),
     )
 
@@ -258,9 +259,7 @@ def _quoted(paper: pl.DataFrame) -> dict[str, Any]:
 def _only_exact(targets: pl.DataFrame) -> bool:
     """Whether nothing but what must hold in any run was judged."""
     always = [claim.id for claim in read_claims(__package__) if claim.always]
-    return targets.filter(
-        pl.col("holds").is_in(["yes", "no"]), ~pl.col("id").is_in(always)
-    ).is_empty()
+    return targets.filter(pl.col("outcome") != NOT_JUDGED, ~pl.col("id").is_in(always)).is_empty()
 
 
 def _fit_judged(fit: pl.DataFrame) -> dict[str, int]:

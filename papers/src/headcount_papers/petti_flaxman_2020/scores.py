@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
+from headcount.arrays import Floats, Ints
 from headcount.comparison.cache import JSON
 from headcount.comparison.study import Work
 from headcount.evaluation.tally import ErrorSummary, summarise
@@ -38,6 +38,8 @@ TOPDOWN_COLUMNS = (
     "epl",
     "epl_calibrated",
 )
+SPREAD = ("runs", "mae_sd", "p95_sd", "max_sd", "rmse_sd", "mean_error_sd", "epl_sd")
+"""Standard deviations from run to run, and how many runs."""
 SAMPLING_COLUMNS = ("count_type", "level", "fraction", "mae", "p95", "max", "rmse", "epl")
 
 
@@ -55,6 +57,7 @@ class Score:
     one_sample: float | None
     one_sample_2019: float | None
     calibrated: float | None
+    runs: tuple[dict[str, float | None], ...]
 
     def row(self, parameter: str) -> dict[str, Any]:
         """As a row of a table, the parameter under its own name."""
@@ -73,7 +76,36 @@ class Score:
             "epl_one_sample": self.one_sample,
             "epl_one_sample_2019_settings": self.one_sample_2019,
             "n": self.error.n,
+            "runs": len(self.runs),
+            **{f"{name}_sd": _sd([run[name] for run in self.runs]) for name in self.runs[0]},
+            "epl_mean_2019": _mean([run["epl_2019_settings"] for run in self.runs]),
         }
+
+
+def _of_run(errors: Floats, *, printed_2019: bool) -> dict[str, float | None]:
+    """What one run says alone: how far its numbers differ from run to run is what chance does."""
+    error = summarise(errors, cells="either")
+    of_2019 = loss_of(errors, **PRINTED_2019).max_abs if printed_2019 else None
+    return {
+        "mae": error.median_absolute,
+        "p95": error.p95_absolute,
+        "max": error.max_absolute,
+        "rmse": error.rmse,
+        "mean_error": error.bias,
+        "epl": loss_of(errors).max_abs,
+        "epl_2019_settings": of_2019,
+    }
+
+
+def _sd(values: list[float | None]) -> float | None:
+    """Standard deviation from run to run; None for one run, or where a run has no such number."""
+    known = [value for value in values if value is not None]
+    return float(np.std(known, ddof=1)) if len(known) == len(values) > 1 else None
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def loss_of(residuals: Any, **recipe: float) -> EmpiricalLoss:
@@ -126,6 +158,10 @@ def score_all(draws: Draws, work: Work) -> tuple[list[Score], pl.DataFrame]:
             calibrated=calibrated(loss.max_abs, loss.n, seed=seed, work=work)
             if of_topdown
             else None,
+            runs=tuple(
+                _of_run(pool([one], kind, level), printed_2019=not of_topdown)
+                for one in draws.of(name, parameter)
+            ),
         )
         scores.append(score)
         curves.append(_curve(score, errors))
@@ -135,7 +171,7 @@ def score_all(draws: Draws, work: Work) -> tuple[list[Score], pl.DataFrame]:
 def topdown_table(scores: list[Score]) -> pl.DataFrame:
     """``topdown.csv``."""
     rows = [one.row("epsilon") for one in scores if one.mechanism == "topdown"]
-    return _frame(rows).select(*TOPDOWN_COLUMNS, "n")
+    return _frame(rows).select(*TOPDOWN_COLUMNS, "n", *SPREAD)
 
 
 def sampling_table(scores: list[Score], draws: Draws) -> pl.DataFrame:
@@ -153,7 +189,9 @@ def sampling_table(scores: list[Score], draws: Draws) -> pl.DataFrame:
     ]
     more = ("mean_error", "epl_2019_settings", "n", "rmse_expected", "rmse_standard_error")
     single = ("epl_one_sample", "epl_one_sample_2019_settings")
-    return _frame(rows).select(*SAMPLING_COLUMNS, *more, *single)
+    return _frame(rows).select(
+        *SAMPLING_COLUMNS, *more, *single, *SPREAD, "epl_2019_settings_sd", "epl_mean_2019"
+    )
 
 
 def sampling_law(counts: Ints, fraction: Fraction, *, replicates: int) -> tuple[float, float]:

@@ -61,6 +61,7 @@ def run_on(population: Population, settings: Settings, work: Work) -> Findings:
         bias            mean error of total counts by homogeneity index
         equivalence     table 1: stratified counts of counties, as the paper judged it
         equivalences    nearest sampling fraction for every epsilon, type of count and level
+        abstract        what abstract and discussion say
         paper           the quoted numbers against this run
         fit             how near the population is to the published one
         curves          density of errors and EPL(x)

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount_papers.frame.claims import NO, YES, MeasuredClaim, Tables, verdicts
+from headcount_papers.frame.claims import MeasuredClaim, Tables, verdicts
+from headcount_papers.frame.verdict import (
+    COMPATIBLE,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    UNDECIDED,
+)
 from headcount_papers.petti_flaxman_2020.appendix import published_data
 
 ORDERED = (0, 4, 8, 12, 16)
@@ -16,7 +22,7 @@ ORDERED = (0, 4, 8, 12, 16)
 
 
 def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, pl.DataFrame]:
-    """The tables ``paper`` and ``targets``: every number of ``published.toml`` beside ours.
+    """The tables ``abstract``, ``paper`` and ``targets``: what is published beside ours.
 
     ``judged`` says whether this run is one that the targets are about: a nation, four replicates
     pooled. Otherwise only what is exact by construction is judged. ``examined`` is that of
@@ -25,6 +31,7 @@ def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, 
     total = pl.lit("TC").alias("count_type")  # the bias is that of total counts
     coded = tables["bias"].filter(index_definition="code").with_columns(total)
     answers = tables["equivalence"].drop_nulls("fraction")
+    runs = int(tables["topdown"]["runs"][0])
     return verdicts(
         __package__,
         {
@@ -34,7 +41,13 @@ def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, 
             "sums of errors": _sums(coded),
             "defined losses": tables["topdown"].drop_nulls("epl"),
             "slopes": _slopes(tables["topdown"]),
-            "answers": answers.with_columns(count_type=pl.lit("SC"), level=pl.lit("county")),
+            "losses": _losses(tables["topdown"]),
+            "answers": answers.with_columns(
+                count_type=pl.lit("SC"),
+                level=pl.lit("county"),
+                spread=pl.col("standard_error") * runs**0.5,
+                runs=pl.lit(runs),
+            ),
         },
         measures={"largest_error_of_states": _largest_error_of_states},
         judged=judged,
@@ -47,7 +60,7 @@ LAWS, IDENTITIES = "laws", "identities"
 
 
 def met_by_kind(targets: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """How many of the judged rows are met, and how many there are, by what they are beside.
+    """How many of the judged rows are reproduced or compatible, and of how many, by kind.
 
     Published numbers are errors, losses, biases and fractions that the paper or its notebooks
     print. A law or an identity holds in any run that is built rightly, whatever the paper found;
@@ -64,25 +77,34 @@ def met_by_kind(targets: pl.DataFrame) -> dict[str, tuple[int, int]]:
         .then(pl.lit(SIGNS))
         .otherwise(pl.lit(PUBLISHED))
     )
-    judged = targets.filter(pl.col("holds").is_in([YES, NO])).with_columns(named.alias("kind"))
-    found = judged.group_by("kind").agg((pl.col("holds") == YES).sum(), pl.len().alias("judged"))
+    met = pl.col("outcome").is_in([REPRODUCED, COMPATIBLE])
+    tested = met | pl.col("outcome").is_in([UNDECIDED, NOT_REPRODUCED])
+    judged = targets.filter(tested).with_columns(named.alias("kind"))
+    found = judged.group_by("kind").agg(met.sum(), pl.len().alias("judged"))
     counts = {row[0]: (row[1], row[2]) for row in found.iter_rows()}
     return {name: counts.get(name, (0, 0)) for name in (PUBLISHED, SIGNS, LAWS, IDENTITIES)}
 
 
 def _largest_error_of_states(tables: Tables) -> MeasuredClaim:
     largest = tables["topdown"].filter(count_type="TC", level="state")["max"].max()
-    return MeasuredClaim(value=float(largest) if isinstance(largest, float | int) else None)
+    return MeasuredClaim(values=[float(largest)] if isinstance(largest, float | int) else [])
+
+
+def _losses(topdown: pl.DataFrame) -> pl.DataFrame:
+    """EPL beside epsilon, and medians of errors beside those of districts, with their spread."""
+    kinds = topdown.drop_nulls("epl").filter(pl.col("level") != "state")
+    return kinds.with_columns(ratio=pl.col("epsilon") / pl.col("epl"))
 
 
 def _with_errors(coded: pl.DataFrame, topdown: pl.DataFrame) -> pl.DataFrame:
     """The bias with its standard error: the RMSE of total counts over the root of their number."""
-    rmse = topdown.filter(count_type="TC").select("level", "epsilon", "rmse")
+    rmse = topdown.filter(count_type="TC").select("level", "epsilon", "rmse", "runs")
     return coded.join(
         rmse, on=["level", "epsilon"], how="left", maintain_order="left"
     ).with_columns(
         (pl.col("rmse") / pl.col("n").sqrt()).alias("standard_error"),
         (1 / pl.col("epsilon")).alias("one_over_epsilon"),
+        (pl.col("rmse") * (pl.col("runs") / pl.col("n")).sqrt()).alias("spread"),
     )
 
 
