@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount_papers.frame.claims import COLUMNS
+from headcount_papers.frame.verdict import COLUMNS
 from headcount_papers.petti_flaxman_2020.appendix import published_data
 
 EPSILONS = (0.5, 1.0, 2.0)

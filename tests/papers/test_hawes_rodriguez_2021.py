@@ -32,6 +32,7 @@ from headcount_papers.frame.claims import read_claims, verdicts
 from headcount_papers.hawes_rodriguez_2021.accuracy import (
     ALONE,
     RACE_ALONE,
+    TOTAL,
     categories,
     errors,
     errors_of_race_alone,
@@ -55,12 +56,7 @@ from headcount_papers.hawes_rodriguez_2021.methods import (
     methods,
     methods_table,
 )
-from headcount_papers.hawes_rodriguez_2021.product_2020 import (
-    APRIL,
-    APRIL_4,
-    RACES_ALONE,
-    TOTAL,
-)
+from headcount_papers.hawes_rodriguez_2021.product_2020 import APRIL, APRIL_4, RACES_ALONE
 from headcount_papers.hawes_rodriguez_2021.recovered import recovered_table
 from headcount_papers.hawes_rodriguez_2021.scores import percent, reid_table
 from headcount_papers.hawes_rodriguez_2021.settings import (

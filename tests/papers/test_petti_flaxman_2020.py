@@ -23,7 +23,7 @@ from headcount.tabulate import Query
 from headcount.topdown import design, measure
 from headcount.topdown.mechanism import TopDown
 from headcount.topdown.settings import planned_noise
-from headcount_papers.frame.claims import COLUMNS as VERDICTS
+from headcount_papers.frame.verdict import COLUMNS as VERDICTS
 from headcount_papers.petti_flaxman_2020 import draws as draws_room
 from headcount_papers.petti_flaxman_2020 import scores as scores_room
 from headcount_papers.petti_flaxman_2020.appendix_examples import settle

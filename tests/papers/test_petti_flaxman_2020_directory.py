@@ -13,7 +13,7 @@ from headcount.comparison.study import Findings
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run.study import run_study
-from headcount_papers.frame.claims import COLUMNS
+from headcount_papers.frame.verdict import COLUMNS
 from headcount_papers.petti_flaxman_2020 import STUDY
 from headcount_papers.petti_flaxman_2020 import study as study_room
 from headcount_papers.petti_flaxman_2020.settings import Settings

@@ -18,7 +18,7 @@ from headcount.population.redistricting_2020 import (
     read_persons_2020,
     read_units_2020,
 )
-from headcount.privacy import UnitOfPrivacy, ZCDPLoss
+from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
@@ -297,9 +297,10 @@ def test_one_state_alone_is_measured_with_the_nation_and_its_total_is_not_asked(
 def test_the_demonstration_data_of_april_2021_have_the_loss_that_was_announced(name, epsilon):
     mechanism = TopDown.from_preset(name)
     plan = mechanism.on(Domain(PERSONS, full_tree())).plan
-    of_all = sum(rho(one, PERSON) for one in plan)
+    of_all = sum((rho(one, PERSON) for one in plan), Fraction(0))
     loss = ZCDPLoss(rho=of_all, unit=PERSON)
     found = zcdp_to_approximate(loss, delta=Fraction(1, 10**10)).value
+    assert isinstance(found, ApproximateLoss)
     assert round(float(found.epsilon), 2) == epsilon
     # By level, of 1,024: and a total is measured before the rest where it has a large share.
     shares = {

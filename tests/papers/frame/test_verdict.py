@@ -29,7 +29,7 @@ def outcomes(n: int, off: float, *, pooled: int = 1, margin: float = 0.0) -> Cou
     rng = np.random.default_rng(35)
     found: Counter[str] = Counter()
     for _ in range(TRIES):
-        ours = Spread.of(rng.normal(5.0, 2.0, n))
+        ours = Spread.of(rng.normal(5.0, 2.0, n).tolist())
         near = (5.0 - margin, 5.0 + margin) if margin else None
         found[of_number(5.0 + 2 * off, ours, pooled=pooled, margin=near).outcome] += 1
     return found
@@ -62,7 +62,7 @@ def test_a_number_that_pools_runs_is_judged_more_strictly():
 def test_percentiles_of_further_draws_are_spread_evenly():
     rng = np.random.default_rng(2)
     found = [of_number(x[0], Spread.of(x[1:])).percentile for x in rng.normal(size=(TRIES, 6))]
-    counts, _ = np.histogram(found, bins=10, range=(0, 100))
+    counts, _ = np.histogram(np.array(found, float), bins=10, range=(0, 100))
     assert binomtest(int(counts[0] + counts[-1]), TRIES, 0.2).pvalue > 0.001
     assert counts.min() > TRIES / 10 / 2
 
