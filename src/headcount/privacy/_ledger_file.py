@@ -23,7 +23,7 @@ from headcount.errors import PrivacyError, brief
 from headcount.fields import RECORDED_DIGITS
 from headcount.files import POSIX, UNCHECKED, from_json, mode_of
 from headcount.noise.source import KeyKind
-from headcount.privacy.guarantee import SEEDED
+from headcount.privacy.guarantee import SEEDED, WITHOUT_NOISE
 from headcount.privacy.loss import (
     ApproximateLoss,
     Loss,
@@ -165,7 +165,7 @@ class Balance:
             said.append(f"Voided before any noise was drawn (runs: {self.voided}).")
         if self.closed:
             said.append(f"Closed without a release; their spends stand (runs: {self.closed}).")
-        said += [f"Released without noise: {one}." for one in self.invariants]
+        said += [f"{WITHOUT_NOISE}: {one}." for one in self.invariants]
         said += [f"The ledger cannot see {one}." for one in CANNOT_SEE]
         return tuple(said)
 

@@ -14,6 +14,8 @@ GENERAL_LIMITS = (
 """What no differential-privacy guarantee covers, whatever the mechanism."""
 
 CIPHER_NOISE = "everybody who cannot break the encryption that makes the noise"
+WITHOUT_NOISE = "Released without noise"
+"""So begins what is exact: in a guarantee, and in the ledger that adds it up."""
 SEEDED = "the noise comes from a seed, and whoever knows or guesses the seed can remove it again"
 
 
@@ -114,7 +116,7 @@ class Guarantee:
             for part in self.stated_by
         ]
         said += [f"The unit of privacy: {what}." for what in self.unit_means]
-        said += [f"Released without noise: {what}." for what in self.released_exactly]
+        said += [f"{WITHOUT_NOISE}: {what}." for what in self.released_exactly]
         said += [f"Not covered: {what}." for what in self.not_covered]
         return tuple(said)
 
