@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
 
@@ -54,6 +55,17 @@ class Domain:
     def cells(self) -> int:
         """How many cells of a unit are possible."""
         return int(self.schema.possible.sum())
+
+    def down_to(self, lowest: str) -> Domain:
+        """The same cells of the places down to a level; of all for ""."""
+        if not lowest:
+            return self
+        try:
+            return replace(self, geography=self.geography.down_to(lowest))
+        except InputError as error:
+            raise ConfigError(
+                "run", place="lowest", found=repr(lowest), expected=error.expected
+            ) from None
 
     def entries(self, level: str) -> int:
         """How many counts there are at a level: its units x the possible cells."""

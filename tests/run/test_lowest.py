@@ -64,7 +64,8 @@ def test_people_and_quarters_are_those_of_larger_places() -> None:
     assert np.array_equal(above.quarters.vacant, whole.quarters.vacant.reshape(9, 3).sum(axis=1))
     assert above.reading.smaller == (("level_3", 27, 18),)
     assert whole.down_to("level_3") is whole
-    with pytest.raises(InputError, match="geography: found level 'tract', expected"):
+    assert whole.down_to("") is whole
+    with pytest.raises(ConfigError, match="run: lowest: found 'tract', expected"):
         whole.down_to("tract")
 
 

@@ -267,7 +267,7 @@ def _of_settings(
 
     goals = [Goal.of(*one.partition("=")[::2]) for one in within]
     loaded, shares = load_config(config), None
-    design = Chain.of(loaded.mechanism).on(loaded.run.published_of(loaded.population.domain()))
+    design = Chain.of(loaded.mechanism).on(loaded.population.domain().down_to(loaded.run.lowest))
     facts = None
     if loaded.public != NO_FACTS:
         facts = facts_of(loaded.public, loaded.population, design.domain)

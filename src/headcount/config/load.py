@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from headcount.attacks import Attack
-from headcount.domain import Domain
 from headcount.engines import EngineName
-from headcount.errors import ConfigError, InputError, did_you_mean
+from headcount.errors import ConfigError, did_you_mean
 from headcount.evaluation import Metric
 from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI, Pairs, shown
 from headcount.files import read_toml
-from headcount.geography import Geography
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population import Population, Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
@@ -105,26 +103,6 @@ class RunSettings(OutputSettings):
                 found="a ledger without a dataset" if self.ledger else "a dataset without a ledger",
                 expected="ledger and dataset together: which ledger, and which name in it",
             )
-
-    def published(self, people: Population) -> Population:
-        """People by the places that are published."""
-        return people.down_to(self._lowest(people.geography)) if self.lowest else people
-
-    def published_of(self, domain: Domain) -> Domain:
-        """The domain that is published."""
-        if not self.lowest:
-            return domain
-        geography = domain.geography
-        return replace(domain, geography=geography.down_to(self._lowest(geography)))
-
-    def _lowest(self, geography: Geography) -> str:
-        try:
-            geography.depth(self.lowest)
-        except InputError as error:
-            raise ConfigError(
-                "run", place="lowest", found=repr(self.lowest), expected=error.expected
-            ) from None
-        return self.lowest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,7 +326,7 @@ def load_population(path: Path) -> Source:
 def load_people(path: Path) -> Population:
     """The people of a whole config, with what their attributes mean."""
     config = load_config(path)
-    people = config.run.published(config.population.read())
+    people = config.population.read().down_to(config.run.lowest)
     return people.meaning(config.roles, config.attacker, source=str(path))
 
 

@@ -157,13 +157,15 @@ class Geography:
 
     def down_to(self, level: str) -> Geography:
         """The same places without those below a level."""
+        end = self.depth(level) + 1
+        if end == len(self.levels):
+            return self
         if self.spine is not None:
             raise InputError(
                 "geography",
                 found=f"{level!r} and a spine",
-                expected="all levels: it has the leaves",
+                expected="all levels: a spine has the leaves",
             )
-        end = self.depth(level) + 1
         return Geography(self.levels[:end], self.units[:end], self.parents[:end])
 
     def children_start(self, level: str) -> Ints:

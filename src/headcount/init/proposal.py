@@ -80,8 +80,7 @@ class Proposal:
             if told.places or len(domain.geography.levels) == 2:
                 break
             small.insert(0, domain.leaf)
-            above = domain.geography.levels[-2]
-            domain = replace(domain, geography=domain.geography.down_to(above))
+            domain = domain.down_to(domain.geography.levels[-2])
         notes = list(made.notes)
         if small:
             gone = " and ".join(map(repr, small))

@@ -331,14 +331,14 @@ class Population:
         return self.domain.geography
 
     def down_to(self, lowest: str) -> Population:
-        """The same people by larger places: those below a level are forgotten.
+        """The same people by larger places: those below a level are forgotten. "": none are.
 
         Areas over the smallest places go with these.
         """
-        tree = self.geography
-        above, upper = tree.ancestors(lowest), tree.down_to(lowest)
-        if upper.leaf == tree.leaf:
+        tree, domain = self.geography, self.domain.down_to(lowest)
+        if domain.leaf == tree.leaf:
             return self
+        above, upper = tree.ancestors(lowest), domain.geography
         quarters, households = self.quarters, self.households
         if quarters is not None:
             first = np.searchsorted(above, np.arange(upper.size(lowest)))
@@ -359,7 +359,7 @@ class Population:
         )
         return replace(
             self,
-            domain=replace(self.domain, geography=upper),
+            domain=domain,
             unit=above[self.unit],
             quarters=quarters,
             households=households,

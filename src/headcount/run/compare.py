@@ -204,7 +204,7 @@ def compare_run(
         settings = replace(settings, no_noise=True)
     finished = _finished_releases(settings, config.run)
     people = config.population.read()
-    people = people if config.run is None else config.run.published(people)
+    people = people.down_to("" if config.run is None else config.run.lowest)
     people = people.meaning(config.roles, config.attacker, source=str(config_file))
     data = Tabulated.of(people)
     # Data that were public and no longer are would else leave the whole report in the public half.

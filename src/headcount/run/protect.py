@@ -186,7 +186,7 @@ def _read(config: Config, mechanism: Chain) -> Population:
         for folder in new:  # which an engine may have needed to hand over work
             with suppress(OSError):
                 folder.rmdir()
-    read = config.run.published(read)
+    read = read.down_to(config.run.lowest)
     domain = replace(read.domain, plugin=POPULATIONS.outside(config.population))
     return replace(read, domain=domain).meaning(config.roles, config.attacker)
 

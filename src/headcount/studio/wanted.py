@@ -68,7 +68,7 @@ def known_domain(config: Config) -> Domain:
         found = config.population.domain()
     except ConfigError:
         found = config.population.read().domain
-    found = config.run.published_of(found)
+    found = found.down_to(config.run.lowest)
     return replace(found, plugin=POPULATIONS.outside(config.population))
 
 
