@@ -165,6 +165,16 @@ def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undraw
     assert agrees == [YES, NO, NO, YES, YES, "not testable here"]
 
 
+def test_largest_errors_are_set_beside_the_papers(tables, undrawn):
+    row = tables["targets"].filter(id="topdown rmse")
+    largest = [
+        row.with_columns(id=pl.lit("topdown max"), ours=pl.lit(o)) for o in (20.535, 82.14, 41.07)
+    ]
+    page = words_of(made(tables | {"targets": pl.concat([tables["targets"], *largest])}, WHOLE))
+    assert "in 1 of 3 comparisons, at the median 1.00 times as large" in " ".join(page.split())
+    assert "asks others to look at the tails" not in words_of(made(tables, WHOLE))
+
+
 def test_a_part_is_not_taken_for_the_nation(tables, undrawn):
     assert "This run covers Delaware: 3 counties, not the nation." in words_of(made(tables))
     assert "This run covers" not in words_of(made(tables, WHOLE))

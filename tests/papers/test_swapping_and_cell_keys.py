@@ -274,6 +274,10 @@ def test_an_interval_is_that_of_student():
     assert found["v"].to_list() == [3, 9]
     assert found["low"][0] == pytest.approx(3 - half, abs=1e-5)
     assert found["high"].to_list()[1] is None
+    wide = pl.DataFrame({"a": ["x"] * 4, "v": [0.0, 0.2, 9.0, 0.0]})
+    assert study.interval(wide, ["a"], "v")["low"].to_list() == [0.0]  # no share is below 0
+    below = pl.DataFrame({"a": ["x"] * 3, "v": [-1.0, 0.2, 9.0]})
+    assert study.interval(below, ["a"], "v")["low"][0] < -1  # what was won may be
 
 
 def test_the_cheapest_way_is_cheaper_draw_by_draw_and_beyond_chance():

@@ -101,6 +101,7 @@ def facts(found: Findings) -> dict[str, Any]:
         "mixed": _mixed(tables["bias"]),
         "worst_group": _worst_group(tables["group_bias"]),
         "quoted": _quoted(tables["paper"]),
+        "tails": _tails(tables["targets"]),
         "only_exact": _only_exact(tables["targets"]),
         "met": met_by_kind(tables["targets"]),
         "fit": _fit_judged(tables["fit"]),
@@ -260,6 +261,15 @@ def _only_exact(targets: pl.DataFrame) -> bool:
     """Whether nothing but what must hold in any run was judged."""
     always = [claim.id for claim in read_claims(__package__) if claim.always]
     return targets.filter(pl.col("outcome") != NOT_JUDGED, ~pl.col("id").is_in(always)).is_empty()
+
+
+def _tails(targets: pl.DataFrame) -> dict[str, Any] | None:
+    """How TopDown's largest errors compare with the paper's, but for exact totals of states."""
+    largest = targets.filter(pl.col("published") > 0, id="topdown max").drop_nulls("ours")
+    if largest.is_empty():
+        return None
+    ratio = largest["ours"] / largest["published"]
+    return {"smaller": int((ratio < 1).sum()), "of": len(ratio), "ratio": ratio.median()}
 
 
 def _fit_judged(fit: pl.DataFrame) -> dict[str, int]:

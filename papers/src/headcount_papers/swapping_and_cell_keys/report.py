@@ -95,13 +95,10 @@ def _said(found: Findings, lowest: str) -> dict[str, Any]:
         }
         for by, row in prices.get(PRICED, {}).items()
     ]
-    few = _priced_risks(found, lowest, "few")
     return {
         "highlights": highlights,
         "message": _message_of(found, lowest, "exact"),
-        "said": _told(prices),
         "message_few": _message_of(found, lowest, "few"),
-        "said_few": _told(few),
     }
 
 
@@ -115,10 +112,6 @@ def _priced_risks(found: Findings, lowest: str, claim: str) -> dict[float, dict[
 def _message_of(found: Findings, lowest: str, claim: str) -> str:
     runs = found.tables["price_runs"].filter(level=lowest, claim=claim)
     return message({risk: cheapest(runs.filter(risk=risk)) for risk in RISKS})
-
-
-def _told(prices: dict[float, dict[str, Price]]) -> str:
-    return "; ".join(f"risk {risk:.0f} %: {_priced(own)}" for risk, own in prices.items())
 
 
 def cheapest(runs: pl.DataFrame) -> str:
@@ -170,12 +163,6 @@ def _span(first: float, last: float) -> str:
 
 def _interval(row: Price) -> str:
     return "" if row["low"] is None else f"({row['low']:.1f} to {row['high']:.1f})"
-
-
-def _priced(prices: dict[str, Price]) -> str:
-    return ", ".join(
-        f"{_WAYS[by]} {row['error']:.1f} {_interval(row)}".strip() for by, row in prices.items()
-    )
 
 
 def swapped() -> pl.Expr:

@@ -120,21 +120,27 @@ def interval(
 ) -> pl.DataFrame:
     """Means over replicates with the interval that Student's t gives, of what chance alone does.
 
-    mean -+ t sd / sqrt(n), where t is the quantile for n - 1 degrees of freedom. One replicate has
-    none.
+    mean -+ t sd / sqrt(n), not below 0 where no draw is, where t is the quantile for n - 1 degrees
+    of freedom. One replicate has none.
     """
     made = rows.group_by(by, maintain_order=True).agg(
         replicates=pl.len(),
         mean=pl.col(value).mean(),
         sd=pl.col(value).std(),
+        least=pl.col(value).min(),
         **{name: pl.col(name).mean() for name in also},
     )
     half = pl.col("sd") * pl.col("replicates").map_elements(_reach, return_dtype=pl.Float64)
     return (
         made.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
-        .drop("sd")
+        .with_columns(pl.when(pl.col("least") < 0).then("low").otherwise(_not_below_0("low")))
+        .drop("sd", "least")
         .rename({"mean": value})
     )
+
+
+def _not_below_0(name: str) -> pl.Expr:
+    return pl.col(name).clip(lower_bound=0)
 
 
 def _reach(replicates: int) -> float | None:
