@@ -8,6 +8,10 @@ of a square when whole areas are taken away has the difference of published coun
 and with exact counts it is known. With changed ones each count is a range, and so is the piece:
 the relations of both divisions at once give the narrowest one (see ``feasible_intervals``). Pieces
 that are a whole area, or a whole square, are published, and what is said of both is true of both.
+
+With exact counts it is the graph of overlaps that decides: areas and squares are its nodes, pieces
+its edges. A piece that is a *bridge* of it (without it the graph falls into two) is known, in every
+cell of every table that both publish: on one side of it areas less squares leave just this piece.
 """
 
 from __future__ import annotations
@@ -74,6 +78,11 @@ class Pieces:
     overlaid: _Overlay
     tables: Mapping[str, TableCells]
     chosen: Ints
+
+    @property
+    def bridges(self) -> int:
+        """How many pieces that nobody publishes are known where counts are exact."""
+        return int(self.overlaid.known[self.overlaid.unpublished].sum())
 
     @cached_property
     def codes(self) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
@@ -202,6 +211,7 @@ class Difference(Attack):
                 "effort": self.effort,
                 "pieces": pieces.overlaid.pieces,
                 "not_published": len(pieces.overlaid.unpublished),
+                "bridges": pieces.bridges,
                 "attacked": len(pieces.chosen),
                 "tables": list(pieces.tables),
             },
@@ -209,10 +219,11 @@ class Difference(Attack):
                 f"Units of {pieces.first.level} in one release and of {pieces.second.level} in "
                 f"another cut each other into {pieces.overlaid.pieces:,} pieces, of which "
                 f"{len(pieces.overlaid.unpublished):,} are not published by either; "
-                f"{len(pieces.chosen):,} of these were attacked. The attacker narrows what each "
-                "published count may be by all sums of its release, then subtracts: a piece is "
-                "what is left of a unit without its other pieces. A count whose range is one "
-                "number is known for certain."
+                f"{len(pieces.chosen):,} of these were attacked. Were all counts exact, "
+                f"{pieces.bridges:,} of all these would be known in every cell. The attacker "
+                "narrows what each published count may be by all sums of its release, then "
+                "subtracts: a piece is what is left of a unit without its other pieces. A count "
+                "whose range is one number is known for certain."
             ),
         )
 
@@ -324,12 +335,14 @@ class _Overlay:
         first      the cell of each area
         second     the cell of each square
         of_leaf    the piece in which each leaf unit lies
+        known      whether each piece is known where counts are exact
     """
 
     additive: Additive
     first: Ints
     second: Ints
     of_leaf: Ints
+    known: Flags
 
     @property
     def pieces(self) -> int:
@@ -386,7 +399,57 @@ def _overlay(first: ArrayLike, second: ArrayLike) -> _Overlay:
         first=cells[0],
         second=cells[1],
         of_leaf=of_leaf.reshape(-1).astype(np.int64),
+        known=bridges(*pairs),
     )
+
+
+def bridges(first: Ints, second: Ints) -> Flags:
+    """Which edges of a graph of areas and squares are bridges, in linear time (Tarjan 1974).
+
+    where
+        first, second   the area and the square of each edge, no pair of them twice
+
+    Nodes are numbered in the order in which a search in depth comes to them. An edge down to a node
+    is a bridge if from there on no edge but itself leads to a smaller number than the node's own.
+    """
+    areas = int(first.max(initial=-1)) + 1
+    ends = np.stack([first, areas + second]).T
+    nodes = int(ends.max(initial=-1)) + 1
+    order = np.argsort(ends.ravel(), kind="stable")
+    begin = np.searchsorted(ends.ravel()[order], np.arange(nodes + 1)).tolist()
+    edge_at, ends_of = (order // 2).tolist(), ends.tolist()
+    number, lowest = [0] * nodes, [0] * nodes
+    found = np.zeros(len(first), dtype=bool)
+    come = 0
+    following = begin[:-1]
+    for root in range(nodes):
+        if number[root]:
+            continue
+        come += 1
+        number[root] = lowest[root] = come
+        path = [(root, -1)]
+        while path:
+            node, by = path[-1]
+            if following[node] < begin[node + 1]:
+                edge = edge_at[following[node]]
+                following[node] += 1
+                one, other = ends_of[edge]
+                there = other if one == node else one
+                if edge == by:
+                    continue
+                if number[there]:
+                    lowest[node] = min(lowest[node], number[there])
+                else:
+                    come += 1
+                    number[there] = lowest[there] = come
+                    path.append((there, edge))
+            else:
+                path.pop()
+                if path:
+                    above = path[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+                    found[by] = lowest[node] > number[above]
+    return found
 
 
 def _difference(

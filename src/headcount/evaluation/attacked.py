@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Ints
 from headcount.attacks import ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.claims import Statements
 from headcount.attacks.reconstruction import Rebuilt
 from headcount.attacks.records import (
     Features,
@@ -49,6 +50,8 @@ from headcount.report.finding import Finding
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
 
 IdentityRule = Literal["slot", "person", "value"]
+UNLIKE = "unlike most in the unit"
+"""People whom a guess from where they live cannot find."""
 IDENTITY_RULES: tuple[IdentityRule, ...] = get_args(IdentityRule)
 
 
@@ -341,7 +344,7 @@ def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> _Peop
     universes = {
         ALL: np.ones(len(people), dtype=bool),
         "as most in the unit": guessed,
-        "unlike most in the unit": ~guessed,
+        UNLIKE: ~guessed,
     }
     rows = [
         {
@@ -355,6 +358,88 @@ def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> _Peop
         for name, inside in universes.items()
     ]
     return _PeopleFound.by(claims, part, table=pl.DataFrame(rows), learnt=claims.learnt)
+
+
+PROVEN, LIKELY, CERTAIN = "proven", "likely", "certain record"
+"""Kinds of statements."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class _StatementsFound(_PeopleFound):
+    """Claims by how sure they are called, beside a guess from where people live."""
+
+    index: tuple[str, ...] = ("statement", "universe", "people")
+    caption: str = "What is said of people, by how sure it is called, and how much of it is right."
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """What is proven of people whom a guess cannot find, and what likely claims are worth."""
+        found = self.table.filter(pl.col("universe").is_in((ALL, UNLIKE)))
+        return tuple(
+            KeyNumber(
+                value=f"{row['claimed']:,}",
+                unit=self.counted,
+                label=f"of {row['people']:,} {words}: {' and '.join(self.learnt)} {statement}"
+                + ("" if (of := row["precision_%"]) is None else f"; {of:,.3g} % of this is right"),
+            )
+            for row in found.iter_rows(named=True)
+            if (statement := row["statement"]) != CERTAIN
+            for words in ("all" if row["universe"] == ALL else "those unlike most in the unit",)
+        )
+
+    def figure(self) -> Figure:
+        """How much of what is said is right."""
+        rows = self.table.filter(pl.col("statement") != CERTAIN)
+        shown = rows.with_columns(pl.col("precision_%").fill_nan(None))
+        return Figure(
+            name=f"{self.name}-figure",
+            caption="Statements about named people that are right.",
+            alt="Points: statements that are right, in per cent, by kind of people.",
+            chart=point_chart(
+                shown,
+                x=Axis(
+                    column="universe",
+                    title="People",
+                    names=tuple(dict.fromkeys(rows["universe"].to_list())),
+                ),
+                y=Axis(column="precision_%", title="Right (% of statements)", zero=True),
+                series="statement",
+            ),
+        )
+
+
+@score_claims.register
+def score_statements(claims: Statements, people: TruePeople, part: Part) -> _StatementsFound:
+    """Each kind of statement by itself; a certain record is right as far as people are so."""
+    likely = f"{LIKELY}, with a share of {float(claims.confidence):g} or more"
+    parts = [
+        score_people(
+            replace(claims, value=np.where(kind, claims.value, -1)), people, part
+        ).table.insert_column(0, pl.Series("statement", [name] * 3))
+        for name, kind in ((PROVEN, claims.proven), (likely, ~claims.proven))
+    ]
+    place, key, secret, least = claims.certain
+    sizes = tuple(claims.schema.attribute(name).size for name in claims.learnt)
+    true = np.ravel_multi_index(tuple(people.codes(name) for name in claims.learnt), sizes)
+    keys, secrets = 1 + int(claims.key.max(initial=0)), int(np.prod(sizes))
+    own = (people.unit * keys + claims.key[people.cell]) * secrets + true
+    codes, many = np.unique(own, return_counts=True)
+    asked = (place * keys + key) * secrets + secret
+    at = np.minimum(np.searchsorted(codes, asked), max(len(codes) - 1, 0))
+    there = np.where(codes[at] == asked, many[at], 0) if len(codes) else np.zeros_like(asked)
+    said, right = int(least.sum()), int(np.minimum(least, there).sum())
+    certain = {
+        "statement": CERTAIN,
+        "universe": ALL,
+        "people": len(people),
+        "claimed": said,
+        "right": right,
+        "precision_%": 100 * right / said if said else None,
+        "guess_%": None,
+    }
+    floats = pl.col("precision_%", "guess_%").cast(pl.Float64)
+    frames = (*parts, pl.DataFrame([certain]))
+    table = pl.concat([one.with_columns(floats) for one in frames])
+    return _StatementsFound.by(claims, part, table=table, learnt=claims.learnt)
 
 
 @score_claims.register

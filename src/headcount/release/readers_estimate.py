@@ -86,9 +86,50 @@ class ReadersEstimate(CountsRelease):
         )
 
 
+class TooLarge(InputError):
+    """There is more to fit than is tried."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sums:
+    """Sums that count nobody twice: unit of each leaf, sum of each cell, and ranges.
+
+    The last sum of each unit is that of cells which are in no other.
+    """
+
+    unit: Ints
+    group: Ints
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Fitted:
+    """Unknowns that need not be 0, by leaf and by kind of cell, and what was found of each.
+
+    where
+        leaf, place   of each unknown its leaf and the number of its kind
+        x, low, high  the estimate, and the ends that sums leave, found one sum at a time
+        first         a cell of each kind: cells are of one kind if no sum tells them apart
+        kind, many    the kind of each cell, -1 of impossible ones; how many cells a kind has
+    """
+
+    leaf: Ints
+    place: Ints
+    x: Floats
+    low: Floats
+    high: Floats
+    first: Ints
+    kind: Ints
+    many: Floats
+    prior: str
+    sweeps: int
+    off: float
+
+
 @dataclass(eq=False)
-class _Sums:
-    """Sums that count nobody twice, and their ranges; the last one is of those in no sum."""
+class _Factors:
+    """Sums of unknowns, their ranges and their factors."""
 
     of: Ints
     low: Floats
@@ -120,7 +161,7 @@ _FOUND: WeakKeyDictionary[TablesRelease, dict[Any, ReadersEstimate]] = WeakKeyDi
 def can_be_estimated(release: TablesRelease) -> Support:
     """Whether a reader can estimate every count; if not, why not."""
     for one in release.published:
-        if one.off is not None and not one.off.told:
+        if one.off is not None and not one.off.told and one.known is None:
             return Support(
                 f"the release does not say how far values of {one.name} may be from the counts "
                 "behind them"
@@ -168,12 +209,44 @@ def _estimated(
             found="places other than those of the release",
             expected=f"the same units of {geography.leaf!r}",
         )
-    told = list(_families(release))
-    kind, many = _kinds([group for _, group, _, _ in told], schema)
+    found = fit(release, sizes=sizes, sweeps=sweeps, near=near)
+    return ReadersEstimate(
+        domain=replace(domain, schema=schema),
+        mechanism=release.mechanism,
+        guarantee=Guarantee.none("a reader's estimate; the release states its own guarantee"),
+        key_kind=release.key_kind,
+        backend=release.backend,
+        tables={geography.leaf: _by_cell(found, geography)},
+        read=release,
+        prior=found.prior,
+        sweeps=found.sweeps,
+        off=found.off,
+        converged=found.off <= near,
+    )
+
+
+def fit(
+    release: TablesRelease,
+    *,
+    sizes: Ints | None = None,
+    sweeps: int | None = None,
+    near: float = NEAR,
+    also: Sequence[Sums] = (),
+    apart: Sequence[Ints] = (),
+) -> Fitted:
+    """Fit counts to all published sums.
+
+    where
+        also    what is known besides
+        apart   numbers of cells: those with different ones are kinds of their own
+    """
+    schema, geography = release.schema, release.geography
+    told = [*_families(release), *also]
+    kind, many = _kinds([*(one.group for one in told), *apart], schema)
     first = np.unique(kind[schema.possible], return_index=True)[1]
     first = np.flatnonzero(schema.possible)[first]
     weight, prior = _weights(release, sizes)
-    leaf, place, sums = _unknowns(told, first, geography, weight > 0)
+    leaf, place, sums, low, high = _unknowns(told, first, geography, weight > 0)
     x = weight[leaf] * many[place] / many.sum()
     if sweeps is None:
         sweeps = min(SWEEPS, 1 + WORK // max(1, len(x) * len(sums)))
@@ -184,26 +257,23 @@ def _estimated(
         done += 1
         if done == 1 or done == sweeps or done % EVERY == 0:
             off = max(one.missed(x) for one in sums)
-    return ReadersEstimate(
-        domain=replace(domain, schema=schema),
-        mechanism=release.mechanism,
-        guarantee=Guarantee.none("a reader's estimate; the release states its own guarantee"),
-        key_kind=release.key_kind,
-        backend=release.backend,
-        tables={geography.leaf: _by_cell(leaf, place, x, kind, many, geography)},
-        read=release,
+    return Fitted(
+        leaf=leaf,
+        place=place,
+        x=x,
+        low=low,
+        high=high,
+        first=first,
+        kind=kind,
+        many=many,
         prior=prior,
         sweeps=done,
         off=off,
-        converged=off <= near,
     )
 
 
-def _families(release: TablesRelease) -> Iterator[tuple[Ints, Ints, Floats, Floats]]:
-    """Sets of sums that count nobody twice: unit of each leaf, sum of each cell, and ranges.
-
-    What follows from exact numbers below it is left out.
-    """
+def _families(release: TablesRelease) -> Iterator[Sums]:
+    """The published sums; what follows from exact numbers below it is left out."""
     geography = release.geography
     exact = {
         (one.name, geography.depth(one.level))
@@ -223,7 +293,7 @@ def _families(release: TablesRelease) -> Iterator[tuple[Ints, Ints, Floats, Floa
             group = np.full(cells.matrix.shape[0], len(own), dtype=np.int64)
             group[entries.coords[0]] = entries.coords[1]
             none, all_ = np.zeros((len(low), 1)), np.full((len(low), 1), float(UNKNOWN))
-            yield unit, group, np.hstack([low[:, own], none]), np.hstack([high[:, own], all_])
+            yield Sums(unit, group, np.hstack([low[:, own], none]), np.hstack([high[:, own], all_]))
 
 
 def _kinds(groups: Sequence[Ints], schema: Schema) -> tuple[Ints, Floats]:
@@ -257,12 +327,9 @@ def _weights(release: TablesRelease, sizes: Ints | None) -> tuple[Floats, str]:
 
 
 def _unknowns(
-    told: Sequence[tuple[Ints, Ints, Floats, Floats]],
-    first: Ints,
-    geography: Geography,
-    lived: Flags,
-) -> tuple[Ints, Ints, list[_Sums]]:
-    """Leaves and kinds of the unknowns that need not be 0, and the sums that they are in."""
+    told: Sequence[Sums], first: Ints, geography: Geography, lived: Flags
+) -> tuple[Ints, Ints, list[_Factors], Floats, Floats]:
+    """Leaves and kinds of the unknowns that need not be 0, their sums and their ends."""
     leaves, kinds = geography.size(geography.leaf), len(first)
     step = max(1, PIECE // max(1, kinds))
     found = []
@@ -270,30 +337,33 @@ def _unknowns(
     for start in range(0, leaves, step):
         some = np.arange(start, min(start + step, leaves))
         free = np.repeat(lived[some, None], kinds, axis=1)
-        for unit, group, _, high in told:
-            free &= high[unit[some]][:, group[first]] > 0
+        for one in told:
+            free &= one.high[one.unit[some]][:, one.group[first]] > 0
         row, column = np.nonzero(free)
         many += len(row) * len(told)
         if many > LARGEST:
-            raise InputError(
+            raise TooLarge(
                 "readers_estimate",
                 found=f"more than {LARGEST:,} numbers to fit",
                 expected="fewer places, cells or tables",
             )
         found.append((some[row], column))
     leaf, place = (np.concatenate(part) for part in zip(*found, strict=True))
-    indices = [unit[leaf] * low.shape[1] + group[first][place] for unit, group, low, _ in told]
-    ends = [(low.ravel(), high.ravel()) for _, _, low, high in told]
-    kept = np.flatnonzero(_upper(indices, ends, len(leaf)) > 0)
+    indices = [one.unit[leaf] * one.low.shape[1] + one.group[first][place] for one in told]
+    ends = [(one.low.ravel(), one.high.ravel()) for one in told]
+    low, high = _narrowed(indices, ends, len(leaf))
+    kept = np.flatnonzero(high > 0)
     sums = [
-        _Sums(of=index[kept], low=low, high=high, factor=np.ones(len(low)))
-        for index, (low, high) in zip(indices, ends, strict=True)
+        _Factors(of=index[kept], low=least, high=most, factor=np.ones(len(least)))
+        for index, (least, most) in zip(indices, ends, strict=True)
     ]
-    return leaf[kept], place[kept], sums
+    return leaf[kept], place[kept], sums, low[kept], high[kept]
 
 
-def _upper(indices: Sequence[Ints], ends: Sequence[tuple[Floats, Floats]], size: int) -> Floats:
-    """The most that each unknown can be by what others of its sums are at least, and so on."""
+def _narrowed(
+    indices: Sequence[Ints], ends: Sequence[tuple[Floats, Floats]], size: int
+) -> tuple[Floats, Floats]:
+    """Ends of each unknown by what others of its sums are at least and at most, and so on."""
     low, high = np.zeros(size), np.full(size, float(UNKNOWN))
     for _ in range(ROUNDS):
         before = low.sum(), high.sum()
@@ -304,16 +374,16 @@ def _upper(indices: Sequence[Ints], ends: Sequence[tuple[Floats, Floats]], size:
             low = np.minimum(np.maximum(low, least[of] - others), high)
         if (low.sum(), high.sum()) == before:
             break
-    return high
+    return low, high
 
 
-def _by_cell(
-    leaf: Ints, place: Ints, x: Floats, kind: Ints, many: Floats, geography: Geography
-) -> Any:
+def _by_cell(found: Fitted, geography: Geography) -> Any:
     """Counts by leaf and cell: those of a kind are shared evenly among its cells."""
     from scipy.sparse import csr_array
 
-    by_kind = csr_array((x, (leaf, place)), shape=(geography.size(geography.leaf), len(many)))
+    kind, many = found.kind, found.many
+    shape = (geography.size(geography.leaf), len(many))
+    by_kind = csr_array((found.x, (found.leaf, found.place)), shape=shape)
     cells = np.flatnonzero(kind >= 0)
     share = csr_array((1 / many[kind[cells]], (kind[cells], cells)), shape=(len(many), len(kind)))
     table = csr_array(by_kind @ share)
