@@ -85,11 +85,11 @@ def write_index(out: Path) -> Path:
     return out / "index.html"
 
 
-_OF_VERDICTS = """A number that a paper prints is *compatible* if it lies within the central 95 % of our draws, and
-*reproduced* if ours is the same for the purpose; a statement is *reproduced* if it is true in most draws. What a few
-draws cannot tell is *undecided*."""
-_OF_PEOPLE = """Every study runs on people who are made up, so that a claim that is not reproduced here may be true of
-the people whom the paper had."""
+_OF_VERDICTS = """A number that a paper prints is *compatible* if it lies within the central 95 % of
+our draws, and *reproduced* if ours is the same for the purpose; a statement is *reproduced* if it
+is true in most draws. What a few draws cannot tell is *undecided*."""
+_OF_PEOPLE = """Every study runs on people who are made up, so that a claim that is not reproduced
+here may be true of the people whom the paper had."""
 
 
 def _main_claims(folder: Path, name: str) -> Table | None:
