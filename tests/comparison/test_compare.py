@@ -147,6 +147,18 @@ def test_methods_that_change_tables_are_tried_at_the_strengths_of_the_preset():
     ]
 
 
+def test_coarsening_is_tried_for_areas_of_the_preset_on_levels_of_the_domain():
+    found = offered(Settings(methods=("coarsening",)), domain())
+    assert [way.name for way in found.ways[1:]] == [
+        "coarsening, areas of 100 people",
+        "coarsening, areas of 500 people",
+    ]
+    method = found.ways[1].mechanism.last
+    assert method.ladder == (100, *domain().geography.levels[-2:0:-1])
+    assert {one.at for _, one in method.wanted} == {100}
+    assert "coarsening" not in PRESETS["demo"].methods
+
+
 def test_settings_that_a_method_keeps_secret_are_not_among_its_words():
     chain = Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4))
     design = chain.on(domain())

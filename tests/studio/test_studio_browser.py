@@ -10,7 +10,7 @@ from time import sleep
 
 import pytest
 
-from headcount.config.edit import parts_of
+from headcount.config.edit import OFFERED
 from headcount.config.load import config_digest, load_config
 from headcount.init import draft, write_draft
 from headcount.privacy import Ledger
@@ -148,7 +148,7 @@ def test_the_whole_way_by_keyboard_with_swapping_and_cell_keys(client: Client, w
 
     assert "release/receipt.json" in visit(client, way)
     config = load_config(root(client) / "people.toml")
-    assert config.mechanism[-1].name == parts_of(method)[-1]["name"]
+    assert config.mechanism[-1].name == OFFERED[method][-1]["name"]
     assert config.choice is not None
     assert (config.choice.case, config.choice.reason) == (method, "as in 2011")
 

@@ -192,6 +192,10 @@ def _strengths(
     elif method == "rounding":
         for base in preset.bases:
             yield f"to multiples of {base}", partial(kind, base=base)
+    elif method == "coarsening":
+        # Without an audit: what may be known and what is secret is for the user to say.
+        for least in preset.areas:
+            yield f"areas of {least} people", partial(kind, **kind.of_areas(least, domain))
     elif "epsilon" in known:
         more = {name: v for name, v in domain.neighbours.items() if name in known}
         several = preset.epsilons if method == preset.methods[0] else preset.few

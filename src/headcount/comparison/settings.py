@@ -30,6 +30,7 @@ class Preset:
         rates          of households, or people, that are swapped
         changes        largest change and variance of cell keys
         bases          to whose multiples counts are rounded
+        areas          least people of the areas that coarsening makes
         replicates     runs of each case that depends on chance
         few_above      counts (of all levels together) above which ``fewer`` runs are made
         attack_units   leaf units whose records are rebuilt from tables
@@ -45,6 +46,7 @@ class Preset:
     rates: tuple[Fraction, ...]
     changes: tuple[tuple[int, Fraction], ...]
     bases: tuple[int, ...]
+    areas: tuple[int, ...]
     replicates: int
     fewer: int
     few_above: int
@@ -62,7 +64,7 @@ PRESETS = {
     "quick": Preset(
         methods=(
             *("topdown", "geometric", "sampling", "swapping", "suppression"),
-            *("cell-key", "rounding"),
+            *("cell-key", "rounding", "coarsening"),
         ),
         epsilons=_exact("0.1", "0.5", "1", "2", "4"),
         few=_exact("0.5", "1", "4"),
@@ -70,6 +72,7 @@ PRESETS = {
         rates=_exact("0.02", "0.1", "0.5"),
         changes=((2, Fraction(1)), (5, Fraction(3))),
         bases=(3, 5),
+        areas=(100, 500),
         replicates=5,
         fewer=2,
         few_above=1_000_000,
@@ -81,7 +84,7 @@ PRESETS = {
     "thorough": Preset(
         methods=(
             *("topdown", "geometric", "sampling", "swapping", "suppression"),
-            *("cell-key", "rounding"),
+            *("cell-key", "rounding", "coarsening"),
         ),
         epsilons=_exact("0.1", "0.25", "0.5", "1", "2", "4", "8"),
         few=_exact("0.1", "0.5", "1", "2", "4", "8"),
@@ -89,6 +92,7 @@ PRESETS = {
         rates=_exact("0.02", "0.05", "0.1", "0.25", "0.5"),
         changes=((2, Fraction(1)), (3, Fraction(2)), (5, Fraction(3)), (10, Fraction(10))),
         bases=(3, 5, 10),
+        areas=(50, 100, 200, 500, 1_000),
         replicates=20,
         fewer=10,
         few_above=20_000_000,
@@ -98,7 +102,8 @@ PRESETS = {
         audit_every=True,
     ),
 }
-PRESETS["demo"] = replace(PRESETS["quick"], replicates=3, attack_units=8)
+_ALL = PRESETS["quick"].methods
+PRESETS["demo"] = replace(PRESETS["quick"], methods=_ALL[:-1], replicates=3, attack_units=8)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,14 @@ from tomlkit import TOMLDocument
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT, Item, Table
 
+from headcount.domain import Domain
 from headcount.errors import ConfigError, did_you_mean
 from headcount.files import parse_toml
 from headcount.init.attributes import attribute_name, chosen
 from headcount.init.look import look
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.privacy.loss import decimal
+from headcount.registry import MECHANISMS
 from headcount.typed import given
 
 KEYED_ROLES = ("count", "key", "person_id")
@@ -182,15 +184,20 @@ OFFERED: dict[str, tuple[MethodTable, ...]] = {
     "Swapping of households, then cell keys": ({"name": "swapping", "rate": "0.1"}, _CELL_KEY),
     "Rounding to multiples of 5": ({"name": "rounding", "base": 5},),
     "Suppression": ({"name": "suppression", "tables": "auto"},),
+    "Coarsening to areas of 200 people": ({"name": "coarsening", "ladder": [200]},),
 }
 """What can be added with a click; every other method can be written in the text."""
 
 
-def parts_of(name: str) -> list[MethodTable]:
-    """The tables of a method that is offered."""
+def parts_of(name: str, domain: Domain) -> list[MethodTable]:
+    """The tables of a method that is offered; those that it publishes are of the domain."""
     if name not in OFFERED:
         raise ConfigError("method", found=repr(name), expected=did_you_mean(name, OFFERED))
-    return [dict(part) for part in OFFERED[name]]
+    parts = [dict(part) for part in OFFERED[name]]
+    for part in parts:
+        if make := getattr(MECHANISMS.get(part["name"]), "of_areas", None):
+            part.update(make(part["ladder"][0], domain))
+    return parts
 
 
 def parts_of_chain(parts: Iterable[PreTabular | PostTabular]) -> list[MethodTable]:

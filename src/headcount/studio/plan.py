@@ -187,7 +187,7 @@ def save(studio: Studio, asked: Asked) -> Response:
 def add(studio: Studio, asked: Asked) -> Response:
     """Another way to protect, to look at and to compare."""
     method = asked.field("method")
-    parts = parts_of(method)
+    parts = parts_of(method, studio.known.of(studio.texts.load(asked.config)))
     return studio.edit(asked, lambda text: add_case(text, method, parts), back="/plan")
 
 

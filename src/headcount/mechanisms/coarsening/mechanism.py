@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Self, cast
+from typing import Annotated, Any, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,7 +28,13 @@ from headcount.mechanisms._base import (
     TablesOutcome,
     refuse_too_many,
 )
-from headcount.mechanisms._own_tables import LARGEST, Keyed, OwnTables, TablesDesign
+from headcount.mechanisms._own_tables import (
+    LARGEST,
+    Keyed,
+    OwnTables,
+    TablesDesign,
+    auto_tables,
+)
 from headcount.mechanisms.coarsening.account import FOLDER, write_account
 from headcount.mechanisms.coarsening.areas import Rung, ladder, rung_name
 from headcount.mechanisms.coarsening.audit import Audit, audit
@@ -97,6 +103,14 @@ class Coarsening(PostTabular):
         self._refuse_rungs()
         if self.audit is not None:
             self._refuse_audit(self.audit)
+
+    @staticmethod
+    def of_areas(least: int, domain: Domain) -> dict[str, Any]:
+        """Settings: each attribute and small pairs of them, for areas and all levels above."""
+        return {
+            "ladder": [least, *domain.geography.levels[-2:0:-1]],
+            "tables": {n: {"by": list(by), "at": least} for n, by in auto_tables(domain.schema)},
+        }
 
     def __repr__(self) -> str:
         return said(self)
