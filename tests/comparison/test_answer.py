@@ -164,7 +164,7 @@ def test_the_version_to_publish_answers_by_promises_and_noise_alone():
         {"case": ["noise"], "level": ["town"], "query": ["total"], "within": [12.0]}
     )
     said = public_sentences(cases, predicted, LEVELS, CountsOf.PEOPLE)
-    assert said[0].endswith("learn of one person: noise.")
+    assert said[0] == "With a promise: noise. It bounds what anybody can learn of one person."
     assert said[1].startswith("Without one: rounded. Nothing bounds")
     assert said[2] == (
         "Totals of a town: 19 of 20 are within 12 people (noise) to 12 (noise) of the truth."

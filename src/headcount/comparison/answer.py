@@ -174,7 +174,7 @@ def _gives_up(
     if short.height:
         row = short.row(-1, named=True)
         if gone := row["withheld_people_percent"]:
-            yield f"withholds cells with {_percent(gone)} of the people of a table"
+            yield f"withholds up to {_percent(gone)} of the people of a table"
         if row["cells"] and row["negative_cells"]:
             below = _percent(100 * row["negative_cells"] / row["cells"])
             yield f"{below} of the finest counts are below 0"
@@ -251,8 +251,8 @@ def public_sentences(
     said = []
     if promised.height:
         said.append(
-            f"With a promise, which bounds what anybody can learn of one {counted.one}: "
-            f"{'; '.join(promised['case'])}."
+            f"With a promise: {'; '.join(promised['case'])}. It bounds what anybody can learn of "
+            f"one {counted.one}."
         )
     if promised.height < shown.height:
         bare = shown.filter(pl.col("epsilon").is_null())["case"]

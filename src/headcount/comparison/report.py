@@ -328,15 +328,17 @@ def _memo_columns(found: Findings) -> list[Any]:
         if name.startswith("usable: ")
     ]
     columns += ["alone_found_percent", "alone_right_percent"]
-    columns += ["counts_percent", "counts_error", "worst_percent", "worst"]
+    for name in ("named_percent", "withheld_people_percent"):
+        columns += [name] if memo[name].drop_nulls().len() else []
+    return columns
+
+
+def _cost_columns(found: Findings) -> list[Any]:
+    """What only some comparisons have is left out."""
+    memo = found.tables["memo"]
+    columns: list[Any] = ["case", "counts_percent", "counts_error", "worst_percent", "worst"]
     columns += ["lost_people"] if memo["lost_people"].drop_nulls().len() else []
     columns += ["negative_cells"] if (memo["negative_cells"].fill_null(0) > 0).any() else []
-    optional = {
-        "withheld_people_percent": ["withheld_people_percent"],
-        "named_percent": ["named_percent"],
-    }
-    for name, several in optional.items():
-        columns += several if memo[name].drop_nulls().len() else []
     return columns
 
 
@@ -348,6 +350,7 @@ def whole(number: float) -> str:
 FILTERS = {"whole": whole}
 VIEWS = {
     "memo": _memo,
+    "costs": _memo,
     "heat": _heat_table,
     "heat-groups": _group_heat,
     "error-by-size": _by_band,
@@ -364,4 +367,9 @@ VIEWS = {
     "attack-table": _attack_rows,
     "predicted-errors": _predicted,
 }
-COLUMNS = {"memo": _memo_columns, "heat": _heat_columns, "predicted-errors": _predicted_columns}
+COLUMNS = {
+    "memo": _memo_columns,
+    "costs": _cost_columns,
+    "heat": _heat_columns,
+    "predicted-errors": _predicted_columns,
+}
