@@ -13,6 +13,7 @@ from headcount.comparison.answer import (
     _NOWHERE,
     _UNPUBLISHED,
     _Answer,
+    _listed,
     _reach,
     _sentences,
     _usable_to,
@@ -153,6 +154,19 @@ def test_of_many_attributes_the_weakest_stands_for_all():
     said = _sentences([one], DOMAIN)
     assert sum("Counts by" in sentence for sentence in said) == 2
     assert any(sentence.startswith("Counts by every attribute") for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        (["Totals"], "Totals"),
+        (["Totals", "Counts by sex"], "Totals and counts by sex"),
+        (["Totals", "Counts by sex", "Counts by age"], "Totals, counts by sex and by age"),
+        (["Counts by sex", "Counts by age"], "Counts by sex and by age"),
+    ],
+)
+def test_kinds_of_counts_with_one_answer_begin_one_sentence(kinds, said):
+    assert _listed(kinds) == said
 
 
 def test_the_version_to_publish_answers_by_promises_and_noise_alone():

@@ -294,9 +294,13 @@ def _reach(one: _Answer, kind: str, levels: Sequence[str]) -> str:
 
 
 def _listed(kinds: Sequence[str]) -> str:
-    """Kinds of counts as the beginning of a sentence."""
+    """Kinds of counts as the beginning of a sentence: "Totals, counts by sex and by age"."""
     first, *more = kinds
-    return " and ".join([first, *(kind[0].lower() + kind[1:] for kind in more)])
+    said = [kind.removeprefix("Counts ") for kind in more]
+    if more and first == "Totals":
+        said[0] = f"counts {said[0]}"
+    *before, last = [first, *said]
+    return f"{', '.join(before)} and {last}" if before else last
 
 
 def _depth(level: str, levels: Sequence[str]) -> int:
