@@ -33,6 +33,7 @@ from headcount.evaluation.error import Error
 from headcount.geography.geography import regular
 from headcount.init import Told, draft, write_draft
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
+from headcount.mechanisms.coarsening.mechanism import Coarsening
 from headcount.mechanisms.suppression import _pattern
 from headcount.mechanisms.suppression import mechanism as suppression
 from headcount.mechanisms.suppression.mechanism import Suppression
@@ -154,6 +155,7 @@ def test_coarsening_is_tried_for_areas_of_the_preset_on_levels_of_the_domain():
         "coarsening, areas of 500 people",
     ]
     method = found.ways[1].mechanism.last
+    assert isinstance(method, Coarsening)
     assert method.ladder == (100, *domain().geography.levels[-2:0:-1])
     assert {one.at for _, one in method.wanted} == {100}
     assert "coarsening" not in PRESETS["demo"].methods

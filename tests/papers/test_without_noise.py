@@ -45,8 +45,8 @@ def by_hand(people):
     all_, unlike_proven, unlike = 0, 0, 0
     for row in x:
         of_secret = {s: sum(row[c] for c in range(len(row)) if secret[c] == s) for s in order}
-        modal = max(order, key=lambda s, m=of_secret: (m[s], -order.index(s)))
-        held: dict = {}
+        modal = max(sorted(order), key=of_secret.__getitem__)  # the first of the largest
+        held: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
         for c in np.flatnonzero(row):
             held.setdefault(key[c], {})[secret[c]] = row[c]
         unlike += sum(n for s, n in of_secret.items() if s != modal)
