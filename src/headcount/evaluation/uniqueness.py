@@ -147,18 +147,18 @@ class _PointedOut(Finding):
         )
 
     def figure(self) -> Figure:
-        """Who is found, by level."""
+        """Who is found, by level; where nobody is alone, that there is nobody."""
         caption = "Of counts of 1 in truth, those that are released as 1, at each level."
+        rows = self.table.drop_nulls("found_percent")
+        y = Axis(column="found_percent", title="Found (% of those alone)", zero=True)
+        if rows.is_empty():
+            caption = "Counts of 1 in truth at each level: there is none that could be found."
+            rows, y = self.table, Axis(column="alone", title="Alone in truth", zero=True)
         return Figure(
             name=f"{self.name}-by-level",
             caption=caption,
             alt=caption,
-            chart=point_chart(
-                self.table.drop_nulls("found_percent"),
-                x=by_level(self.levels),
-                y=Axis(column="found_percent", title="Found (% of those alone)", zero=True),
-                series="kind",
-            ),
+            chart=point_chart(rows, x=by_level(self.levels), y=y, series="kind"),
         )
 
 
