@@ -85,7 +85,10 @@ def test_a_comparison_leaves_them_out_with_the_reason():
     made = found.tables["cases"]["method"].unique().to_list()
     assert sorted(made) == ["identity", "suppression"]
     why = dict(found.tables["left_out"].iter_rows())
-    assert why["geometric, epsilon 1"] == "chance decides in geometric, and noise is forbidden here"
+    assert (
+        why["geometric noise, epsilon 1"]
+        == "chance decides in geometric, and noise is forbidden here"
+    )
     assert any(name.startswith("rounding") for name in why)
 
 

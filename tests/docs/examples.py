@@ -418,7 +418,9 @@ def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example("coarsening", "coarsening.md", ('name = "coarsening"',), {}),
-        Example("no-noise", "no-noise.md", ('name = "coarsening"',), {}),
+        Example(
+            "no-noise", "no-noise.md", ('name = "coarsening"',), {"run": {"noise": "forbidden"}}
+        ),
         Example(
             "suppression-own",
             "suppression.md",
@@ -496,6 +498,30 @@ def _topdown() -> list[Example]:
                 }
             },
             files.people,
+        ),
+        Example(
+            "topdown-as-init-writes-it",
+            "topdown.md",
+            ('shares = "totals"',),
+            {
+                "population": {
+                    **PEOPLE,
+                    "attribute": attributes("sex", "age", levels=LEVELS),
+                    "geography": {"columns": ["state", "county", "tract"], "root": "whole"},
+                },
+                "run": {"lowest": "county"},
+            },
+            files.people,
+        ),
+        Example(
+            "public",
+            "config.md",
+            ("[public]",),
+            {
+                "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
+                **mechanism("geometric", epsilon=1),
+            },
+            files.what_is_known,
         ),
         Example(
             "topdown-recoded",

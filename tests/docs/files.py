@@ -47,6 +47,18 @@ def people(folder: Path) -> None:
     tracts.select("state", "county").unique().write_csv(folder / "counties.csv")
 
 
+def what_is_known(folder: Path) -> None:
+    """``people.csv``, and of as many people beside it: those of each tract, and the whole."""
+    people(folder)
+    codes = _codes(list(TRACTS))
+    pl.DataFrame({"tract": codes["tract"], "n": [50] * len(TRACTS)}).write_csv(
+        folder / "people-by-tract.csv"
+    )
+    rows = [(sex, age, 45 if age == "minor" else 105) for sex in "fm" for age in ("minor", "adult")]
+    whole = pl.DataFrame(rows, schema=["sex", "age", "n"], orient="row")
+    whole.write_csv(folder / "whole.csv")
+
+
 def odd(folder: Path) -> None:
     """``odd.csv``: codes that are too long, a level "NA", a column n, and a row of totals."""
     rng, n = np.random.default_rng(4), 80

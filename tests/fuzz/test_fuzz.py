@@ -54,6 +54,7 @@ WRITTEN = {
         "explain --out",
         "init --out",
         "errors --out",
+        "plan --out",
     ),
     *("protect --progress_file", "ledger init --ledger"),
 }
