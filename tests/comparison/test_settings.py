@@ -97,7 +97,7 @@ def test_the_manifest_holds_the_options_as_json_can_hold_them():
 def test_studies_are_found_by_entry_points():
     assert study_names() == [
         *("christ-2022", "flaxman-2019", "hawes-rodriguez-2021", "petti-flaxman-2020"),
-        "swapping-and-cell-keys",
+        *("swapping-and-cell-keys", "without-noise"),
     ]
     assert load_study("flaxman-2019").name == "flaxman-2019"
     with pytest.raises(ConfigError, match="study: found 'flaxman-2018', expected one of 'christ"):
@@ -133,7 +133,7 @@ def test_the_command_lists_the_studies_and_refuses_others():
     assert all(name in listed for name in study_names())
     wrong = runner.invoke(app, ["study", "flaxman-2018"])
     assert wrong.exit_code == 2
-    assert "No such command 'flaxman-2018', expected one of 'christ-2022'" in wrong.output
+    assert "No such command 'flaxman-2018', expected one of 'all', 'christ-2022'" in wrong.output
     short = runner.invoke(app, ["study", "petti", "--out", "x"])
     assert short.exit_code == 2
     assert "did you mean 'petti-flaxman-2020'?" in " ".join(short.output.split())
