@@ -41,7 +41,7 @@ from headcount.mechanisms.suppression.witnesses import write_witnesses
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run._publishable import UNFIT
+from headcount.run._publishable import UNFIT, UNSAID
 from headcount.run.close import close_run
 from headcount.run.compare import WITHOUT_DATA, compare, compare_run
 from headcount.run.evaluate import evaluate_run
@@ -537,6 +537,11 @@ def test_the_levels_that_init_found_do_not_tell_of_a_second_state(tmp_path):
         made.append(to_publish(folder))
     assert levels == [("county",), ("state", "county")]  # the test could fail
     assert made[0] == made[1]
+    # The mechanism that init writes names the root, which is the state if there is one only.
+    found = pl.read_csv(made[0]["tables/cases.csv"])["settings"]
+    assert set(found) == {UNSAID}
+    inside = pl.read_csv(tmp_path / "one/compared/internal/tables/cases.csv")["settings"]
+    assert '"level": "state"' in inside[-1]
 
 
 def test_a_domain_read_from_the_data_is_not_shown(tmp_path):

@@ -31,6 +31,7 @@ PREDICTED = {
     "query": pl.String,
     "within": pl.Float64,
 }
+UNSAID = "left out: they may follow from lists that were read from the data"
 UNFIT = "it does not fit the places, the attributes, the kind of file or the machine"
 DOMAIN = {"what": pl.String, "name": pl.String, "size": pl.Int64, "which": pl.String}
 RELEASES = {
@@ -58,12 +59,15 @@ def publishable(
     """Findings that do not depend on the data.
 
     Errors are predicted for the levels of places and attributes: of lists that were read from the
-    data they would tell whether a level has one unit or more.
+    data they would tell whether a level has one unit or more. So do settings that name levels, as
+    those of a config do that ``init`` wrote.
     """
     known = () if domain.read_off else offer.ways
     predicted = [row for way in known for row in _predicted(way)]
     described = [row for path in releases for row in _described(path, ledger, dataset)]
     cases = case_table(offer.ways, promises(offer.ways, domain), to_publish=True)
+    if domain.read_off:
+        cases = cases.with_columns(settings=pl.lit(UNSAID))
     far = pl.DataFrame(predicted, schema=PREDICTED)
     said = public_sentences(cases, far, domain.geography.levels, domain.counted)
     return Findings(
