@@ -71,8 +71,14 @@ def test_nothing_heavy_is_loaded(tmp_path: Path, script: str):
 
 def test_a_look_at_a_file_loads_what_reads_it(tmp_path: Path):
     (tmp_path / "people.csv").write_text("county,sex\n1,f\n2,m\n")
-    script = COMMAND.format(words="'init', 'people.csv'")
+    script = COMMAND.format(words="'init', 'people.csv', '--every-level'")
     assert loaded(script, HEAVY, tmp_path)[0] == ["polars"]
+
+
+def test_a_look_for_places_that_are_too_small_loads_what_works_out_the_noise(tmp_path: Path):
+    (tmp_path / "people.csv").write_text("county,sex\n1,f\n2,m\n")
+    script = COMMAND.format(words="'init', 'people.csv'")
+    assert loaded(script, HEAVY, tmp_path)[0] == ["polars", "scipy"]
 
 
 def test_a_run_loads_nothing_that_only_others_need(tmp_path: Path):

@@ -34,8 +34,6 @@ from headcount.population.people_table import RowChoice
 from headcount.population.tables import AnyTable
 from headcount.privacy.loss import exact
 from headcount.schema import Attribute, Schema
-from headcount.topdown.choices import TOTAL, Invariant
-from headcount.topdown.mechanism import TopDown
 
 ROWS, COLUMNS, SHOWN = 3, 8, 8
 """Rows and columns that are shown of the file, and places and levels of each."""
@@ -181,6 +179,9 @@ def proposal_of(
 
 def _is_hopeless(domain: Domain, people: Population, made: Draft) -> bool:
     """Whether the total of a lowest place is off by more than half of its people, by formula."""
+    from headcount.topdown.choices import TOTAL, Invariant
+    from headcount.topdown.mechanism import TopDown
+
     total = Invariant(query=TOTAL, level=made.places.root)
     method = TopDown(
         epsilon=exact(made.epsilon, name="epsilon"), pool=True, shares="totals", invariant=(total,)

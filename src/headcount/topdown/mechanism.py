@@ -26,11 +26,6 @@ from headcount.storage import storage_at
 from headcount.tabulate import Counts, counts_digest
 from headcount.tabulate.counts import every_level
 from headcount.topdown._pool import answers_of_run
-from headcount.topdown._publish import (
-    PublishedMeasurements,
-    write_measurements,
-    write_together,
-)
 from headcount.topdown._repair import refuse_too_wide
 from headcount.topdown._tighten import refuse_fixed_units, tighten
 from headcount.topdown.choices import QuartersBounds, TableBounds
@@ -135,6 +130,8 @@ class TopDown(TopDownSettings, PostTabular):
 
         People are placed in living quarters only where each of these has somebody.
         """
+        from headcount.topdown._publish import PublishedMeasurements
+
         found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
         exact_at = tuple(dict.fromkeys(one.level for one in self.invariant))
         living = next((one for one in self.bounds if isinstance(one, QuartersBounds)), None)
@@ -266,6 +263,8 @@ class TopDown(TopDownSettings, PostTabular):
                     parts = PartFiles(work, run, made_from=made_from)
                     written = WrittenFiles(work, run, made_from=made_from)
                 if context.measurements is not None:
+                    from headcount.topdown._publish import write_measurements, write_together
+
                     write_measurements(
                         measurements,
                         restrictions,

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import ipc
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.compiled import kernel
@@ -172,19 +170,24 @@ class PartFiles:
 
     def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
         """A sound part of exactly these units, or None."""
+        from pyarrow import ArrowException
+
         name = _name(level, units, mends)
         try:
             return self._read(name, level, units)
         except FileNotFoundError:
             return None
         # A damaged file fails in whatever way the reader happens to stumble.
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        except (OSError, ValueError, KeyError, TypeError, ArrowException) as error:
             where = f"{self._storage.folder}/{name}"
             _log.warning("%s cannot be used (%s): its units are estimated again", where, error)
             return None
 
     def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
         """Write a part's file, unless another attempt has: a sound part stays as it is."""
+        import pyarrow as pa
+        from pyarrow import ipc
+
         rows = part.rows
         cell, count = _narrow(rows.cell), _narrow(rows.value)
         entries = pa.StructArray.from_arrays([cell, count], names=["cell", "count"])
@@ -218,6 +221,8 @@ class PartFiles:
         return estimates.rows(level, whole)
 
     def _read(self, name: str, level: str, units: range) -> LevelPart:
+        from pyarrow import ipc
+
         with ipc.open_file(self._storage.read(name)) as reader:
             batch = reader.get_batch(0)
             about = from_json(batch.schema.metadata[b"headcount"])

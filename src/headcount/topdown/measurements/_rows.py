@@ -12,11 +12,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
@@ -24,6 +23,9 @@ from headcount.geography import Geography
 from headcount.geography.geography import find_units
 from headcount.storage import Storage, StoredNumbers, store_numbers
 from headcount.topdown.measurements.form import opened, refuse_other_columns, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 GEOCODE, NAME, SHAPE, VALUE = "geocode", "query_name", "query_shape", "value"
 MISSING = -(1 << 62)
@@ -69,6 +71,8 @@ class TableRows:
 
     def floats(self, key: RowKey, units: range, column: str) -> Floats:
         """A column of the rows of some units; NaN for units without a row."""
+        import pyarrow as pa
+
         found = np.full(len(units), np.nan)
         for unit, rows, _ in self._taken(key, units, column):
             found[unit] = rows.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -76,6 +80,8 @@ class TableRows:
 
     def _taken(self, key: RowKey, units: range, column: str) -> Any:
         """Positions among the units, their values of a column, and the file: by row groups."""
+        import pyarrow as pa
+
         number = np.asarray(self.rows[key][units.start : units.stop]).astype(np.int64) - 1
         unit = np.flatnonzero(number >= 0)
         group = np.searchsorted(self.group_start, number[unit], side="right") - 1
@@ -90,6 +96,7 @@ class TableRows:
 
 def _numbers(rows: Any, size: int, path: Path, what: str, missing: int | None) -> Ints:
     """Lists of numbers as an array; lists of another length, or of no whole numbers, refused."""
+    import pyarrow as pa
     import pyarrow.compute as pc  # slow to load
 
     lengths = pc.list_value_length(rows).fill_null(0).to_numpy()
@@ -300,12 +307,15 @@ def _pieces(numbers: Any) -> Iterator[Any]:
 
 def _count_numbers(table: pa.Table, rows: pl.Series) -> int:
     """How many numbers rows have that are passed over, by their own shapes."""
+    import pyarrow as pa
+
     shapes = table[SHAPE].take(pa.array(rows.to_numpy().astype(np.int64))).to_pylist()
     return sum(prod(shape or [1]) for shape in shapes)
 
 
 def _refuse_other_shapes(table: pa.Table, at: Ints, kind: RowKind, path: Path, name: str) -> None:
     """Refuse rows whose shape is not that of their query."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     shapes = table[SHAPE].combine_chunks().take(pa.array(at))

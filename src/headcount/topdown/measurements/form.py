@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints32
@@ -32,6 +31,7 @@ from headcount.schema import Recode
 from headcount.tabulate import CELLS, Query
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 ENDING = ".parquet"
@@ -162,11 +162,13 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 @contextmanager
 def sound(path: Path) -> Iterator[None]:
     """Refuse a file that is cut off or damaged, wherever a reader stumbles over it."""
+    from pyarrow import ArrowException
+
     try:
         yield
     except FileNotFoundError:
         raise InputError(str(path), found="no such file", expected="a Parquet file") from None
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+    except (ArrowException, pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(
             str(path),
             found=f"a file that is cut off or damaged ({error})",
@@ -176,6 +178,8 @@ def sound(path: Path) -> Iterator[None]:
 
 def is_text(kind: pa.DataType) -> bool:
     """Whether a column can hold codes and names: text, whole numbers, or a dictionary of these."""
+    import pyarrow as pa
+
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     of_text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -183,12 +187,16 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _is_numbers(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return False
     return _is_number(kind.value_type) or bool(pa.types.is_null(kind.value_type))
 
 
 def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
     of_numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(fits(kind) for fits in of_numbers)
 
