@@ -50,6 +50,7 @@ def row(tables: dict[str, pl.DataFrame]) -> dict[str, Any]:
 
 
 YES, NO, MISSED = "reproduced", "not reproduced here", "not testable here"
+LIKE, OPEN = "compatible", "undecided"
 ONE = 'claim = "c"\ntable = "t"\nours = "value"\nexact = true\nwhere = {level = "county"}\n'
 
 
@@ -63,6 +64,7 @@ ONE = 'claim = "c"\ntable = "t"\nours = "value"\nexact = true\nwhere = {level = 
         ('rule = "near"\nfactor = "similar"\npublished = 7.9', NO),
         ('rule = "number"\ntolerance = { relative = 0.05 }\npublished = 10.0', YES),
         ('rule = "number"\ntolerance = { relative = 0.03 }\npublished = 10.0', NO),
+        ('rule = "near"\ntolerance = 1e-11\npublished = 10.40000000001', YES),
         ('rule = "number"\npublished = 10.0', MISSED),
         ('rule = "below"\npublished = 10.4', NO),
         ('rule = "at most"\npublished = 10.4', YES),
@@ -216,6 +218,24 @@ def test_a_missing_number_is_not_taken_for_a_no(values: tuple[float, ...], judge
 def test_one_draw_is_not_enough_for_a_printed_number(judge):
     found = row(judge(ONE.replace("exact = true\n", "") + 'rule = "number"\npublished = 10'))
     assert (found["outcome"], found["reason"]) == (MISSED, "one draw shows nothing of chance")
+
+
+@pytest.mark.parametrize(("tolerance", "outcomes"), [(0.0, [YES, NO]), (0.3, [LIKE, OPEN])])
+def test_a_tolerance_of_nothing_leaves_nothing_to_chance(
+    tolerance: float, outcomes: list[str], judge
+):
+    """Whatever the last printed digit, and however few the draws."""
+    found = judge(
+        f"""claim = "c"
+        measure = "none"
+        rule = "number"
+        unit = 1
+        tolerance = {tolerance}
+        cases = [{{ one = 0.0, published = 0.0 }}, {{ one = 0.5, published = 0.0 }}]
+        """,
+        measures={"none": lambda _tables, one: MeasuredClaim(values=[one, one])},
+    )
+    assert found["claims"]["outcome"].to_list() == outcomes
 
 
 def test_another_population_is_judged_only_by_what_must_always_hold(judge):

@@ -34,6 +34,8 @@ from headcount_papers.frame.verdict import (
 )
 
 PUBLISHED = "published.toml"
+_ROUNDING = 1e-9
+"""5 and 100 / 20 are the same number, whichever way a computer divides."""
 Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
@@ -122,7 +124,8 @@ class Claim:
                     {level = "county", relative = 0.05, absolute = 1}, of which the first that
                     fits holds, and the largest of what it names: a part of the published number,
                     a number, {share}, or with {column = "sd", times = 3} a multiple of a column
-                    of ours. A case that names none leaves the row without one
+                    of ours. A case that names none leaves the row without one; where it is 0
+                    nothing is left to chance
         factor      or so many times as much, or as little: a number or a word of ``READINGS``
         log         numbers above 0 are judged by their logarithms, as factors are
         unit        of the last digit that is printed, if ours is rounded to it too
@@ -189,13 +192,17 @@ def _sign(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
+def _within(ours: float, near: tuple[float, float]) -> bool:
+    return near[0] - _ROUNDING <= ours <= near[1] + _ROUNDING
+
+
 NUMBER, STATEMENT = "number", "statement"
 RULES: dict[str, tuple[str, Rule]] = {
     "below": ("below", lambda published, ours, _: ours < published),
     "above": ("above", lambda published, ours, _: ours > published),
     "at most": ("at most", lambda published, ours, _: ours <= published),
     "at least": ("at least", lambda published, ours, _: ours >= published),
-    "near": ("within tolerance", lambda _, ours, near: near[0] <= ours <= near[1]),
+    "near": ("within tolerance", lambda _, ours, near: _within(ours, near)),
     "same sign": ("same sign", lambda published, ours, _: _sign(ours) == _sign(published)),
 }
 """Statements: true or not of each number of ours."""
@@ -490,9 +497,12 @@ def _judged(
     if true is None and claim.rule in RULES and values and published is not None:
         near = margin or (published, published)
         true, of = sum(RULES[claim.rule][1](published, one, near) for one in values), len(values)
-    if claim.exact and claim.rule == NUMBER and margin is not None:
-        true, of = sum(margin[0] <= one <= margin[1] for one in values), len(values)
-    if claim.rule == NUMBER and not claim.exact:
+    # Where no other number will do, chance has no part in it.
+    no_other = claim.rule == NUMBER and margin is not None and margin[0] == margin[1]
+    exact = claim.exact or no_other
+    if exact and claim.rule == NUMBER and margin is not None:
+        true, of = sum(_within(one, margin) for one in values), len(values)
+    if claim.rule == NUMBER and not exact:
         if not values or published is None:
             return Verdict(outcome=NOT_TESTABLE)
         ours = Spread.of(values) if spread is None else spread
@@ -505,7 +515,7 @@ def _judged(
         return of_number(published, ours, margin=margin, unit=claim.unit, pooled=claim.pooled)
     if true is None or not of:
         return Verdict(outcome=NOT_TESTABLE)
-    return exactly(true, of) if claim.exact else of_statement(true, of, line=claim.line)
+    return exactly(true, of) if exact else of_statement(true, of, line=claim.line)
 
 
 def _row(
