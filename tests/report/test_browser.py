@@ -92,7 +92,7 @@ def test_words_of_a_table_become_cards_on_a_narrow_screen(report_path: Path):
         )
 
     open_report(report_path, width=390, use=use)
-    assert found == ['"Holds"', 0]
+    assert found == ['"Verdict"', 0]
 
 
 def test_a_dark_screen_has_dark_figures_and_paper_has_not(report_path: Path):
