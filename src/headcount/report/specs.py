@@ -25,7 +25,7 @@ Scale = Literal["linear", "log", "symlog", "sqrt"]
 
 WIDEST_LABELS = 48
 """Letters of names that stand side by side upright, on a narrow page too."""
-MOST_LABELS = 24
+MOST_LABELS, LONG_LABEL = 24, 20
 """With more names some labels are left out where they would overlap."""
 STATIC_WIDTH = 660
 """Pixels: a chart that fills its column on screen needs a width on paper."""
@@ -59,7 +59,12 @@ class Axis:
                 field, title=self.title, scale=scale_of(self, padded=padded), axis=axis_of(self)
             )
         tilted = sum(map(len, self.names)) > WIDEST_LABELS
-        axis = alt.Axis(labelAngle=-30 if tilted else 0, labelOverlap=len(self.names) > MOST_LABELS)
+        steep = max(map(len, self.names)) > LONG_LABEL  # the first would begin left of the picture
+        axis = alt.Axis(
+            labelAngle=(-60 if steep else -30) if tilted else 0,
+            labelLimit=240,
+            labelOverlap=len(self.names) > MOST_LABELS,
+        )
         return channel(
             f"{field_of(self.column)}:N", title=self.title, sort=list(self.names), axis=axis
         )
