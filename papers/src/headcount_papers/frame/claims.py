@@ -124,8 +124,8 @@ class Claim:
                     {level = "county", relative = 0.05, absolute = 1}, of which the first that
                     fits holds, and the largest of what it names: a part of the published number,
                     a number, {share}, or with {column = "sd", times = 3} a multiple of a column
-                    of ours. A case that names none leaves the row without one; where it is 0
-                    nothing is left to chance
+                    of ours. A case that names none leaves the row without one; with 0 and
+                    the rule "number" nothing is left to chance
         factor      or so many times as much, or as little: a number or a word of ``READINGS``
         log         numbers above 0 are judged by their logarithms, as factors are
         unit        of the last digit that is printed, if ours is rounded to it too
