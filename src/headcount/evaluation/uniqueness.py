@@ -111,13 +111,13 @@ class _PointedOut(Finding):
     def explain(self) -> str:
         """What is counted, and what it leaves out."""
         return (
-            "A count of 1 is one person, alone of their kind in their place: whoever knows the "
-            "place and the kind learns that there is nobody else, and finds the same person in "
-            "other tables. Here an attacker reads every released 1 as one person. *Found* are, of "
-            "those who are alone in truth, the ones whose count is released as 1; *right* are, of "
-            "the released 1s, those that are one person. Where claims are seldom right a 1 can be "
-            "denied. People who were swapped or drawn are compared with those who really live "
-            "there. It needs no names, so that it says nothing of what else may be found."
+            "A count of 1 stands alone of its kind in its place: whoever knows place and kind "
+            "learns that there is no other, and finds the same record in other tables. Here an "
+            "attacker reads every released 1 as exactly one record. *Found* are, of the counts "
+            "that are 1 in truth, those that are released as 1; *right* are, of the released 1s, "
+            "those that are 1 in truth. Where claims are seldom right a 1 can be denied. What was "
+            "swapped or drawn is compared with what really is there. The attack needs no names, "
+            "so it says nothing of what else may be found."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
