@@ -127,6 +127,38 @@ def test_a_worker_killed_while_idle_is_replaced(workers):
     assert packed() == [0, 1, 1]
 
 
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_of_several_killed_while_idle_none_is_asked(workers, monkeypatch, how):
+    """Else the second would fail as well, or the programme would be tried without presolve."""
+    idle = [worker._Worker() for _ in range(3)]
+    for one in idle:
+        os.kill(one._process.pid, how)
+        one._process.wait()
+        worker._idle.put(one)
+    asked = []
+    ask = worker._Worker.ask
+
+    def noting(self, program, options, patience=None):
+        asked.append(options.get("presolve", "choose"))
+        return ask(self, program, options, patience)
+
+    monkeypatch.setattr(worker._Worker, "ask", noting)
+    assert packed() == [0, 1, 1]
+    assert asked == ["choose"]
+    assert not worker._alive & set(idle)
+
+
+def test_a_programme_is_asked_again_in_a_new_worker(workers, monkeypatch):
+    """All idle ones may end at once, after it was seen that they live."""
+    for _ in range(2):
+        one = worker._Worker()
+        os.kill(one._process.pid, signal.SIGKILL)
+        one._process.wait()
+        worker._idle.put(one)
+    monkeypatch.setattr(worker._Worker, "lives", True)
+    assert packed() == [0, 1, 1]
+
+
 @pytest.mark.parametrize(("times", "asked"), [(1, ["choose", "choose"]), (2, None)])
 def test_a_programme_whose_worker_was_killed_is_asked_again_as_it_is(
     workers, monkeypatch, tmp_path, times, asked

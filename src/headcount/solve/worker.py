@@ -116,6 +116,11 @@ class _Worker:
         _spent.append(seconds)
         return SolverAnswer(*found)
 
+    @property
+    def lives(self) -> bool:
+        """Whether the process is there."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """End the process: whoever waits for its answer finds it gone."""
         self._process.kill()
@@ -162,23 +167,34 @@ def end_workers() -> None:
 def solve_apart(
     program: Program, *, patience: float | None = None, **options: float
 ) -> SolverAnswer:
-    """Run HiGHS on a programme in a worker; if it dies, once more without presolve."""
+    """Run HiGHS on a programme in a worker; if it dies, once more without presolve.
+
+    Once more is in a worker of its own: what ended the first may have ended all that were idle.
+    """
     try:
-        return _solve_once(program, options, patience)
+        return _solve_once(_idle_worker() or _Worker(), program, options, patience)
     except _WorkerKilledError:
-        return _solve_once(program, options, patience)
+        return _solve_once(_Worker(), program, options, patience)
     except _WorkerDiedError:
-        return _solve_once(program, options | {"presolve": "off"}, patience)
+        return _solve_once(_Worker(), program, options | {"presolve": "off"}, patience)
+
+
+def _idle_worker() -> _Worker | None:
+    """One that waits for a programme; those that ended while they were idle are let go."""
+    while True:
+        try:
+            worker = _idle.get_nowait()
+        except Empty:
+            return None
+        if worker.lives:
+            return worker
+        worker.close()
 
 
 def _solve_once(
-    program: Program, options: Mapping[str, float | str], patience: float | None
+    worker: _Worker, program: Program, options: Mapping[str, float | str], patience: float | None
 ) -> SolverAnswer:
     """As many workers live as programmes were ever solved at once."""
-    try:
-        worker = _idle.get_nowait()
-    except Empty:
-        worker = _Worker()
     try:
         answer = worker.ask(program, options, patience)
     except BaseException:  # half an answer may be in the pipe
