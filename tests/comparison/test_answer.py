@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from headcount.comparison.answer import (
     _reach,
     _sentences,
     _usable_to,
+    _with_risk,
     public_sentences,
 )
 from headcount.comparison.methods import NONE
@@ -183,3 +185,12 @@ def test_the_version_to_publish_answers_by_promises_and_noise_alone():
     assert said[2] == (
         "Totals of a town: 19 of 20 are within 12 people (noise) to 12 (noise) of the truth."
     )
+
+
+def test_a_case_without_a_figure_is_not_the_one_that_points_out_fewest():
+    same: dict[str, Any] = {"method": "noise", "epsilon": None, "usable": {}}
+    unknown = _Answer(case="weak", found=None, right=None, **same)
+    known = _Answer(case="strong", found=5.0, right=50.0, **same)
+    for cases in ([unknown, known], [known, unknown]):
+        assert _with_risk(cases).startswith("strong: 5")
+    assert _with_risk([unknown]) == "weak"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import polars as pl
 
@@ -336,13 +337,17 @@ def _about(kind: str, found: Sequence[_Answer], levels: Sequence[str]) -> str:
 
 
 def _with_risk(found: Sequence[_Answer]) -> str:
-    """Of each method the case that points out fewest people."""
+    """Of each method the case that points out fewest people; one without a figure comes last."""
     least: dict[str, _Answer] = {}
     for one in found:
         known = least.get(one.method)
-        if known is None or (one.found or 0.0) < (known.found or 0.0):
+        if known is None or _found(one) < _found(known):
             least[one.method] = one
     return "; ".join(map(_risk, least.values()))
+
+
+def _found(one: _Answer) -> float:
+    return inf if one.found is None else one.found
 
 
 def _risk(one: _Answer) -> str:
